@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+# Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
+
+VM := tools/testing/vm
+export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS
+# Taken to the letter: a $ in them is the shell's, not make's.
+override export CMD := $(value CMD)
+override export APPEND := $(value APPEND)
+override export ONLY := $(value ONLY)
+export TOP := $(CURDIR)
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+#: make run      set-up, build, then the main job in the VM: a story with a report at its end
+run: set-up
+	@$(VM)/build all patched
+	@$(VM)/run-story
+
+#: make test [ONLY=PATTERN]  set-up, build, every test; last line: 'N passed, N failed, N skipped'
+test: set-up
+	@$(VM)/build
+	@$(VM)/run-tests
+
+#: make bench [ONLY=PATTERN] every benchmark, patched beside base in one run; table of ratios
+bench: set-up
+	@$(VM)/build all base patched
+	@$(VM)/run-benches
+
+#: make vm CMD='...' [VARIANT=patched|base|debug] [SMP=2] [MEM=2G] [ACCEL=single|multi|kvm]
+#:         [ICOUNT=1] [APPEND='...'] [TIMEOUT=600]   boot, run CMD as root, exit with its status
+vm: set-up
+	@$(VM)/build kernel $(or $(VARIANT),patched)
+	@$(VM)/build perf $(or $(VARIANT),patched)
+	@$(VM)/vm
+
+#: make check    checkpatch --strict, series and manifest checks, sparse, shellcheck
+check: set-up
+	@$(VM)/build --stage-only
+	@patches/check
+
+#: make series [BISECT=1]    the emailable patches in build/series; with BISECT=1 each step is built
+series: set-up
+	@$(VM)/build --stage-only
+	@patches/mail
+
+#: make build    the three variants: build/VARIANT/bzImage, build/VARIANT/bin/perf
+build: set-up
+	@$(VM)/build
+
+#: make deps     install the Debian packages that all of this needs
+deps set-up:
+	@$(VM)/deps
+
+# The products by their paths: make build/debug/bzImage, make build/base/bin/perf
+build/%/bzImage: set-up
+	@$(VM)/build kernel $*
+build/%/bin/perf: set-up
+	@$(VM)/build perf $*
+
+#: make clean    remove build/
+clean:
+	rm -rf build
+
+.PHONY: help run test bench vm check series build deps set-up clean

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the scripts of the test machine share. Sourced, not run.
+
+TOP=$(cd "${BASH_SOURCE[0]%/*}/../../.." && pwd -P)
+export TOP
+# shellcheck disable=SC2034 # the sourcing scripts use it
+BUILD=$TOP/build
+JOBS=${JOBS:-$(nproc)}
+# shellcheck disable=SC2034 # the sourcing scripts use it
+VARIANTS=(base patched debug)
+
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+die()
+{
+	say "$*"
+	exit 1
+}
+
+# run_logged LABEL LOG COMMAND...: with the time it took, and on failure the
+# log's first error and its tail.
+run_logged()
+{
+	local label=$1 log=$2 start=$SECONDS pid rc=0 lines
+	shift 2
+	mkdir -p "${log%/*}"
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 1
+		if (((SECONDS - start) % 30 == 29)); then
+			lines=$(wc -l <"$log")
+			say "$label: $((SECONDS - start + 1)) s, $lines steps"
+		fi
+	done
+	wait "$pid" || rc=$?
+	if [ $rc != 0 ]; then
+		tail -n 25 "$log" >&2
+		grep -m1 -iE '(^|[^-_a-z])(fatal )?error[: ]' "$log" >&2 || true
+		die "$label failed (status $rc); the whole log is $log"
+	fi
+	say "$label: done in $((SECONDS - start)) s"
+}
