@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __LIBPERF_SNAPSHOT_H
+#define __LIBPERF_SNAPSHOT_H
+
+/*
+ * Read a backward ring buffer (perf_event_attr::write_backward, mapped
+ * read-only) while it is being written, without losing an event.
+ *
+ *	struct perf_snapshot_buffer buf = {
+ *		.fd = fd, .base = base, .len = len, .cpu = cpu,
+ *	};
+ *	struct perf_snapshot *snap = perf_snapshot__new(&buf);
+ *
+ *	union perf_event *event = NULL;
+ *
+ *	if (!perf_snapshot__take(snap, 0)) {
+ *		while ((event = perf_snapshot__newer(snap, event)))
+ *			process(event);
+ *	}
+ *	perf_snapshot__delete(snap);
+ *
+ * snapshot.c explains how it works and why no record can be torn. It needs
+ * nothing but the C library and the uapi headers, so that a program may also
+ * compile it in.
+ */
+
+#include <perf/core.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+union perf_event;
+struct perf_mmap;
+struct perf_snapshot;
+
+/**
+ * struct perf_snapshot_buffer - the mapping to read
+ * @fd: file descriptor of an event that writes to the buffer, or of a consumer
+ *      of it
+ * @base: where the buffer is mapped; its header page comes first
+ * @len: length of the mapping in bytes, the header page included
+ * @cpu: CPU that writes the buffer, or -1 for an event that follows its task
+ */
+struct perf_snapshot_buffer {
+	int		fd;
+	int		cpu;
+	void		*base;
+	size_t		len;
+};
+
+/**
+ * enum perf_snapshot_way - how a snapshot was told intact from overwritten bytes
+ * @PERF_SNAPSHOT_NONE: no snapshot was taken
+ * @PERF_SNAPSHOT_IOCTL: PERF_EVENT_IOC_RESERVED_HEAD; nobody was disturbed
+ * @PERF_SNAPSHOT_HOP: data_head was read in user mode on the writing CPU
+ * @PERF_SNAPSHOT_PAUSE: the buffer was paused for the copy; events that
+ *	came meanwhile are lost, and counted as such by the kernel
+ */
+enum perf_snapshot_way {
+	PERF_SNAPSHOT_NONE,
+	PERF_SNAPSHOT_IOCTL,
+	PERF_SNAPSHOT_HOP,
+	PERF_SNAPSHOT_PAUSE,
+};
+
+/* Flags of perf_snapshot__take() */
+enum {
+	/* Take only what came since the last snapshot of this buffer. */
+	PERF_SNAPSHOT_INCREMENTAL	= 1U << 0,
+	/* Ways that are not to be tried. */
+	PERF_SNAPSHOT_NO_IOCTL		= 1U << 1,
+	PERF_SNAPSHOT_NO_HOP		= 1U << 2,
+	PERF_SNAPSHOT_NO_PAUSE		= 1U << 3,
+};
+
+/**
+ * struct perf_snapshot_info - what the last snapshot covers
+ * @head: position of its newest record, which is data_head as read
+ * @data_size: size of the buffer in bytes, without its header page
+ * @len: bytes of whole, intact records in the snapshot
+ * @nr_records: number of these records
+ * @behind: bytes that the kernel reserved between the read of @head and the
+ *	end of the copy
+ * @given_up: bytes of older records that were in the buffer when @head was
+ *	read, but were overwritten before it was known that their copy was
+ *	intact
+ * @gap: with %PERF_SNAPSHOT_INCREMENTAL: bytes written since the snapshot
+ *	before that this one does not hold; 0: it follows without a gap
+ * @retries: how many copies were thrown away, because the writer had lapped
+ *	the reader
+ * @way: how the copy was verified
+ * @wrapped: the buffer holds the newest @data_size bytes of a longer history;
+ *	false: it holds everything that was ever written to it
+ */
+struct perf_snapshot_info {
+	__u64			head;
+	__u64			data_size;
+	__u64			len;
+	__u64			nr_records;
+	__u64			behind;
+	__u64			given_up;
+	__u64			gap;
+	unsigned int		retries;
+	enum perf_snapshot_way	way;
+	bool			wrapped;
+};
+
+/**
+ * perf_snapshot__new - prepare for snapshots of one buffer
+ * @buf: the mapping; it must stay mapped, and @buf->fd open, as long as
+ *	snapshots are taken
+ *
+ * The memory for the copy is allocated and touched here, not while the writer
+ * runs ahead.
+ *
+ * Return: the object, or NULL with errno set: EINVAL for a mapping that cannot
+ * be a ring buffer, EBADMSG where the header page contradicts the mapping,
+ * ENOMEM.
+ */
+LIBPERF_API struct perf_snapshot *
+perf_snapshot__new(const struct perf_snapshot_buffer *buf);
+
+/**
+ * perf_snapshot__new_mmap - the same for a map of libperf
+ * @map: the map
+ */
+LIBPERF_API struct perf_snapshot *perf_snapshot__new_mmap(struct perf_mmap *map);
+
+LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
+
+/**
+ * perf_snapshot__take - take a snapshot, in place of the one before
+ * @snap: the buffer
+ * @flags: PERF_SNAPSHOT_INCREMENTAL, PERF_SNAPSHOT_NO_* or 0
+ *
+ * The ways are tried in the order of enum perf_snapshot_way; one that the
+ * kernel does not know or that is not allowed is not tried again. Hopping
+ * moves the calling thread to another CPU for the time of the copy. All
+ * snapshots of a set of buffers may be taken back to back, and written to disk
+ * when they all have been.
+ *
+ * Return: 0, also for an empty buffer, or
+ * -EBADMSG: the buffer does not hold what the kernel writes (its header page or
+ *	a record is absurd),
+ * -EAGAIN: in every way allowed, the writer lapped the reader however short the
+ *	copy was,
+ * -EOPNOTSUPP: none of the ways allowed works here.
+ */
+LIBPERF_API int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags);
+
+/* What the last snapshot covers. Never NULL. */
+LIBPERF_API const struct perf_snapshot_info *
+perf_snapshot__info(const struct perf_snapshot *snap);
+
+/* "ioctl", "hop", "pause" or "none" */
+LIBPERF_API const char *perf_snapshot__way_name(enum perf_snapshot_way way);
+
+/**
+ * perf_snapshot__data - the records as one run of bytes, newest first
+ * @snap: the snapshot
+ * @len: where to store the length of the run
+ *
+ * No record wraps or is cut. The bytes belong to @snap and are valid until the
+ * next perf_snapshot__take().
+ */
+LIBPERF_API void *perf_snapshot__data(struct perf_snapshot *snap, size_t *len);
+
+/**
+ * perf_snapshot__older - step towards older records
+ * @snap: the snapshot
+ * @event: a record of it, or NULL to begin with the newest one
+ *
+ * Return: the record that was written before @event, or NULL.
+ */
+LIBPERF_API union perf_event *
+perf_snapshot__older(struct perf_snapshot *snap, const union perf_event *event);
+
+/**
+ * perf_snapshot__newer - step towards newer records
+ * @snap: the snapshot
+ * @event: a record of it, or NULL to begin with the oldest one
+ *
+ * Return: the record that was written after @event, or NULL.
+ */
+LIBPERF_API union perf_event *
+perf_snapshot__newer(struct perf_snapshot *snap, const union perf_event *event);
+
+/**
+ * typedef perf_snapshot_time_t - find the time of a record
+ * @event: the record
+ * @data: what was given to perf_snapshot__window()
+ * @time: where to store it
+ *
+ * Return: false if the record has no time.
+ */
+typedef bool (*perf_snapshot_time_t)(const union perf_event *event, void *data,
+				     __u64 *time);
+
+/**
+ * perf_snapshot__window - times of the oldest and of the newest record
+ * @snap: the snapshot
+ * @time: how to find the time of a record
+ * @data: passed to @time
+ * @oldest: where to store the first
+ * @newest: where to store the second
+ *
+ * Records are stored in the order of their reservation; an interrupt can come
+ * between taking the time and reserving, so that neighbours may be swapped.
+ * The window is the one of the first record from either end that has a time.
+ *
+ * Return: 0, or -ENOENT if no record has a time.
+ */
+LIBPERF_API int perf_snapshot__window(struct perf_snapshot *snap,
+				      perf_snapshot_time_t time, void *data,
+				      __u64 *oldest, __u64 *newest);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* __LIBPERF_SNAPSHOT_H */
