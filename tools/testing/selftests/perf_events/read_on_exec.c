@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ring buffer of a CPU is written by that CPU alone.
+ *
+ * exec removes the events that are marked remove_on_exec, on whichever CPU the
+ * task runs, and with inherit_stat each removed event leaves a
+ * PERF_RECORD_READ. No such record may land in the buffer of another CPU.
+ */
+#define _GNU_SOURCE
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "../kselftest_harness.h"
+
+#define NR_BUFFERS	2
+
+/* A PERF_RECORD_READ of our events; other records end in the same fields. */
+struct read_record {
+	struct perf_event_header header;
+	uint32_t	pid, tid;
+	uint64_t	value;
+	struct {
+		uint32_t	pid, tid;
+		uint32_t	cpu, res;
+	} sample_id;
+};
+
+struct buffer {
+	int	cpu;
+	int	fd;
+	void	*base;
+};
+
+FIXTURE(read_on_exec)
+{
+	struct buffer	buffers[NR_BUFFERS];
+	size_t		page_size;
+};
+
+static int pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+FIXTURE_SETUP(read_on_exec)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_DUMMY,
+		.sample_type	= PERF_SAMPLE_TID | PERF_SAMPLE_CPU,
+		.sample_id_all	= 1,
+		.exclude_kernel	= 1,
+		.inherit	= 1,
+		.inherit_stat	= 1,
+		.remove_on_exec	= 1,
+	};
+	int cpu, nr = 0;
+	cpu_set_t set;
+
+	self->page_size = sysconf(_SC_PAGESIZE);
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(set), &set));
+	if (CPU_COUNT(&set) < NR_BUFFERS)
+		SKIP(return, "needs %d CPUs", NR_BUFFERS);
+
+	for (cpu = 0; nr < NR_BUFFERS; cpu++) {
+		struct buffer *buf = &self->buffers[nr];
+
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		buf->cpu = cpu;
+		buf->fd = syscall(__NR_perf_event_open, &attr, 0, cpu, -1, 0);
+		ASSERT_GE(buf->fd, 0);
+		buf->base = mmap(NULL, 2 * self->page_size,
+				 PROT_READ | PROT_WRITE, MAP_SHARED, buf->fd, 0);
+		ASSERT_NE(buf->base, MAP_FAILED);
+		nr++;
+	}
+}
+
+FIXTURE_TEARDOWN(read_on_exec)
+{
+	int i;
+
+	for (i = 0; i < NR_BUFFERS; i++) {
+		munmap(self->buffers[i].base, 2 * self->page_size);
+		close(self->buffers[i].fd);
+	}
+}
+
+/* Number of PERF_RECORD_READ in the buffer; *foreign: written by another CPU */
+static int count_reads(struct buffer *buf, size_t page_size, int *foreign)
+{
+	struct perf_event_mmap_page *pc = buf->base;
+	uint64_t head = __atomic_load_n(&pc->data_head, __ATOMIC_ACQUIRE);
+	struct read_record rec;
+	uint64_t pos;
+	int nr = 0;
+
+	for (pos = 0; pos < head; pos += rec.header.size) {
+		memcpy(&rec, (char *)buf->base + page_size + pos, sizeof(rec));
+		if (rec.header.size < sizeof(rec.header))
+			return -1;
+		if (rec.header.type != PERF_RECORD_READ)
+			continue;
+		if (rec.header.size != sizeof(rec))
+			return -1;
+		nr++;
+		*foreign += rec.sample_id.cpu != (uint32_t)buf->cpu;
+	}
+	return nr;
+}
+
+TEST_F(read_on_exec, writer)
+{
+	struct buffer *other = &self->buffers[0];
+	struct buffer *here = &self->buffers[1];
+	int foreign = 0;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		if (!pin(here->cpu))
+			execl("/proc/self/exe", "exec_child", NULL);
+		_exit(1);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+
+	/* The record that belongs here is written... */
+	EXPECT_EQ(1, count_reads(here, self->page_size, &foreign));
+	EXPECT_EQ(0, foreign);
+	/* ...and this CPU stays away from the other one's buffer. */
+	EXPECT_EQ(0, count_reads(other, self->page_size, &foreign));
+	EXPECT_EQ(0, foreign);
+}
+
+#define main test_main
+TEST_HARNESS_MAIN
+#undef main
+
+int main(int argc, char *argv[])
+{
+	if (!strcmp(argv[0], "exec_child"))
+		return 0;
+
+	return test_main(argc, argv);
+}
