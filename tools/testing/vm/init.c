@@ -354,6 +354,9 @@ int main(void)
 	mount("proc", "/proc", "proc", 0, "");
 	mount("sysfs", "/sys", "sysfs", 0, "");
 	mount("devtmpfs", "/dev", "devtmpfs", 0, "");
+	/* The initramfs has no /dev/console: until now 0, 1 and 2 were closed. */
+	for (int fd = open("/dev/console", O_RDWR); fd >= 0 && fd < 2;)
+		fd = dup(fd);
 	verdict = open_port("verdict");
 	output = open_port("output");
 	kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
