@@ -126,7 +126,7 @@ perf_snapshot__new(const struct perf_snapshot_buffer *buf);
 
 /**
  * perf_snapshot__new_mmap - the same for a map of libperf
- * @map: the map
+ * @map: a map of perf_evlist__for_each_mmap(evlist, map, true)
  */
 LIBPERF_API struct perf_snapshot *perf_snapshot__new_mmap(struct perf_mmap *map);
 
@@ -146,6 +146,8 @@ LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
  * Return: 0, also for an empty buffer, or
  * -EBADMSG: the buffer does not hold what the kernel writes (its header page or
  *	a record is absurd),
+ * -EINVAL: the kernel says that the buffer is not backward, or does not overwrite
+ *	itself,
  * -EAGAIN: in every way allowed, the writer lapped the reader however short the
  *	copy was,
  * -EOPNOTSUPP: none of the ways allowed works here.
