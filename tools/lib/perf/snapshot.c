@@ -49,7 +49,9 @@
  * reader may load its halves one from before, one from after a borrow; it is
  * then off by 4 GiB, which looks as if the writer had lapped the reader.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
