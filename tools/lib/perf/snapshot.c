@@ -37,7 +37,7 @@
  *
  * If the writer came so far that less than half of what was copied is intact,
  * half as much is copied anew: the newest half, which takes half the time. The
- * next way is tried when a page at a time is still too much.
+ * next way is tried when a page is still too much, time and again.
  *
  * Nothing in the shared memory is trusted. The mapping's length decides where
  * the data is; head only selects a place in it; a record must be at least a
@@ -74,6 +74,9 @@
 
 /* Room in a CPU mask; the kernel cannot be built for more CPUs. */
 #define MAX_CPUS	8192
+
+/* Copies of a page that the writer may lap, before this way is given up. */
+#define MAX_TRIES	10
 
 struct cpu_mask {
 	cpu_set_t	sets[MAX_CPUS / CPU_SETSIZE];
@@ -426,7 +429,7 @@ static int take_one_way(struct perf_snapshot *snap,
 {
 	size_t max = snap->size;
 	uint64_t intact;
-	int err;
+	int err, tries = 0;
 
 	for (;;) {
 		err = take(snap, max);
@@ -442,9 +445,11 @@ static int take_one_way(struct perf_snapshot *snap,
 				return conclude(snap);
 		}
 
-		if (snap->copied <= snap->page_size)
+		/* A reader that was preempted is luckier the next time. */
+		if (snap->copied <= snap->page_size && ++tries == MAX_TRIES)
 			return -EAGAIN;
-		max = snap->copied / 2;
+		if (snap->copied > snap->page_size)
+			max = snap->copied / 2;
 		snap->info.retries++;
 	}
 }
