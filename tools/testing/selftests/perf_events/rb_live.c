@@ -26,9 +26,9 @@
 #include <sys/wait.h>
 
 #include <perf/event.h>
-#include <perf/snapshot.h>
 
 #include "rb_common.h"
+#include "../../../lib/perf/snapshot.c"
 #include "../kselftest_harness.h"
 
 #define NR_KINDS	8
