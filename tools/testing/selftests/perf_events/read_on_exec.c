@@ -44,6 +44,7 @@ FIXTURE(read_on_exec)
 {
 	struct buffer	buffers[NR_BUFFERS];
 	size_t		page_size;
+	int		keeps_apart;
 };
 
 static int pin(int cpu)
@@ -89,6 +90,17 @@ FIXTURE_SETUP(read_on_exec)
 		ASSERT_NE(buf->base, MAP_FAILED);
 		nr++;
 	}
+
+	/*
+	 * A switch from parent to child may swap their contexts where these are
+	 * clones: the child would then exec with the parent's events, which
+	 * leave no record. An event that is not inherited rules that out.
+	 */
+	attr.inherit = 0;
+	attr.inherit_stat = 0;
+	attr.remove_on_exec = 0;
+	self->keeps_apart = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+	ASSERT_GE(self->keeps_apart, 0);
 }
 
 FIXTURE_TEARDOWN(read_on_exec)
@@ -99,6 +111,7 @@ FIXTURE_TEARDOWN(read_on_exec)
 		munmap(self->buffers[i].base, 2 * self->page_size);
 		close(self->buffers[i].fd);
 	}
+	close(self->keeps_apart);
 }
 
 /* Number of PERF_RECORD_READ in the buffer; *foreign: written by another CPU */
