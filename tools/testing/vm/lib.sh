@@ -26,16 +26,17 @@ die()
 # log's first error and its tail.
 run_logged()
 {
-	local label=$1 log=$2 start=$SECONDS pid rc=0 lines
+	local label=$1 log=$2 start=$SECONDS next=30 pid rc=0 lines
 	shift 2
 	mkdir -p "${log%/*}"
 	"$@" >"$log" 2>&1 </dev/null &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep 1
-		if (((SECONDS - start) % 30 == 29)); then
+		if ((SECONDS - start >= next)); then
 			lines=$(wc -l <"$log")
-			say "$label: $((SECONDS - start + 1)) s, $lines steps"
+			say "$label: $((SECONDS - start)) s, $lines steps"
+			next=$((next + 30))
 		fi
 	done
 	wait "$pid" || rc=$?
