@@ -145,6 +145,12 @@ static void mount_all(const char *out)
 			  mounts[i].options) && mounts[i].needed)
 			give_up(mounts[i].target);
 	}
+	/* What udev would make. */
+	if (symlink("/proc/self/fd", ROOT "/dev/fd") ||
+	    symlink("fd/0", ROOT "/dev/stdin") ||
+	    symlink("fd/1", ROOT "/dev/stdout") ||
+	    symlink("fd/2", ROOT "/dev/stderr"))
+		give_up("/dev");
 	if (!out)
 		return;
 	snprintf(target, sizeof(target), ROOT "%s", out);
