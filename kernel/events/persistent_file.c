@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: the file that a reader gets from perf_event_open() with type
+ * PERF_TYPE_PERSISTENT, called a consumer.
+ *
+ * A consumer may look, and may claim. All that would be felt by other readers is
+ * refused, for the fd of an event is shared by none of them, but its buffer by all.
+ *
+ * The file is open for reading only, and its mappings lose VM_MAYWRITE, so that
+ * neither mprotect() nor ptrace() opens them. Pages come from pe->rb, which does
+ * not change while the file is there; a mapping holds the file. So there is
+ * nothing to be counted when a mapping is forked, split, moved or cut.
+ *
+ * poll() is per consumer. The buffer counts its wakeups, each after it has published
+ * data_head; a consumer remembers the count of which it was told last:
+ *
+ *    writer                              reader, perf_persistent_poll()
+ *
+ *    STORE rb->user_page->data_head      poll_wait() on event->waitq
+ *    (A) smp_mb__before_atomic()         (B) LOAD rb->wakeups, acquire
+ *    STORE rb->wakeups                   user space: LOAD data_head
+ *    irq_work: wake up event->waitq
+ *
+ * A pairs with B: who was told of a wakeup sees what caused it. That the count is
+ * raised before the waitq is woken, and read after it was joined, makes that none
+ * is missed.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/perf_rb_snapshot.h>
+#include <linux/poll.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/syscalls.h>
+
+#include "persistent_types.h"
+
+/**
+ * struct perf_persistent_consumer - a reader's file
+ * @pe: the event; the file is one of its users
+ * @wakeups: as of the last poll() that said there is something to read
+ */
+struct perf_persistent_consumer {
+	struct perf_persistent_event	*pe;
+	atomic_t			wakeups;
+};
+
+static int perf_persistent_file_release(struct inode *inode, struct file *file)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+
+	perf_persistent_put(consumer->pe);
+	kfree(consumer);
+	return 0;
+}
+
+static ssize_t perf_persistent_read(struct file *file, char __user *buf, size_t count,
+				    loff_t *ppos)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+
+	return perf_event_read_user(consumer->pe->event, buf, count);
+}
+
+static __poll_t perf_persistent_poll(struct file *file, poll_table *wait)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+	struct perf_persistent_event *pe = consumer->pe;
+	int wakeups;
+
+	poll_wait(file, &pe->event->waitq, wait);
+
+	/* B, matches A: see above, and perf_persistent_wakeup() */
+	wakeups = atomic_read_acquire(&pe->rb->wakeups);
+	if (atomic_xchg(&consumer->wakeups, wakeups) == wakeups)
+		return 0;
+
+	return EPOLLIN | EPOLLRDNORM;
+}
+
+static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+	struct perf_persistent_event *pe = consumer->pe;
+	void __user *uarg = (void __user *)arg;
+	int err;
+
+	if (_IOC_TYPE(cmd) != _IOC_TYPE(PERF_EVENT_IOC_CLAIM))
+		return -EPERM;
+
+	if (_IOC_NR(cmd) == _IOC_NR(PERF_EVENT_IOC_CLAIM))
+		err = security_perf_event_write(pe->event);
+	else
+		err = security_perf_event_read(pe->event);
+	if (err)
+		return err;
+
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(PERF_EVENT_IOC_ID):
+		return put_user(pe->event->id, (u64 __user *)uarg);
+	case _IOC_NR(PERF_EVENT_IOC_RESERVED_HEAD):
+		return perf_rb_reserved_ioctl(pe->event, cmd, uarg);
+	case _IOC_NR(PERF_EVENT_IOC_PERSISTENT_INFO):
+		return perf_persistent_info(pe, uarg);
+	case _IOC_NR(PERF_EVENT_IOC_CLAIM):
+		return perf_persistent_claim(pe);
+	default:
+		return -EPERM;
+	}
+}
+
+static vm_fault_t perf_persistent_fault(struct vm_fault *vmf)
+{
+	struct file *file = vmf->vma->vm_file;
+	struct perf_persistent_consumer *consumer = file->private_data;
+	struct page *page;
+
+	if (vmf->flags & FAULT_FLAG_WRITE)
+		return VM_FAULT_SIGBUS;
+
+	page = perf_mmap_to_page(consumer->pe->rb, vmf->pgoff);
+	if (!page)
+		return VM_FAULT_SIGBUS;
+
+	get_page(page);
+	/* The same for all files of this event, see perf_mmap_fault(). */
+	page->mapping = file->f_mapping;
+	page->index = vmf->pgoff;
+	vmf->page = page;
+	return 0;
+}
+
+static const struct vm_operations_struct perf_persistent_vmops = {
+	.fault		= perf_persistent_fault,
+};
+
+static int perf_persistent_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+	struct perf_persistent_event *pe = consumer->pe;
+	unsigned long nr_pages = vma_pages(vma);
+	int err;
+
+	/* The file is read-only, which turned VM_SHARED off. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+
+	/* The header page alone, or all. */
+	if (vma->vm_pgoff || (nr_pages != 1 && nr_pages != data_page_nr(pe->rb) + 1))
+		return -EINVAL;
+
+	err = security_perf_event_read(pe->event);
+	if (err)
+		return err;
+
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
+	vma->vm_ops = &perf_persistent_vmops;
+	return 0;
+}
+
+static const struct file_operations perf_persistent_fops = {
+	.owner		= THIS_MODULE,
+	.release	= perf_persistent_file_release,
+	.read		= perf_persistent_read,
+	.poll		= perf_persistent_poll,
+	.unlocked_ioctl	= perf_persistent_file_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= perf_persistent_mmap,
+};
+
+/* The session's id and the event's index: nothing else says anything. */
+static bool perf_persistent_attr_valid(const struct perf_event_attr *attr)
+{
+	const struct perf_event_attr want = {
+		.type			= PERF_TYPE_PERSISTENT,
+		.size			= attr->size,
+		.config			= attr->config,
+		.config1		= attr->config1,
+		/* perf_copy_attr() turns 0 into the default. */
+		.sample_max_stack	= sysctl_perf_event_max_stack,
+	};
+
+	return !memcmp(attr, &want, sizeof(want));
+}
+
+static struct file *perf_persistent_getfile(struct perf_persistent_event *pe, int f_flags)
+{
+	struct perf_persistent_consumer *consumer;
+	struct file *file;
+
+	consumer = kzalloc(sizeof(*consumer), GFP_KERNEL_ACCOUNT);
+	if (!consumer)
+		return ERR_PTR(-ENOMEM);
+
+	consumer->pe = pe;
+	atomic_set(&consumer->wakeups, atomic_read(&pe->rb->wakeups));
+
+	file = anon_inode_getfile("[perf_persistent]", &perf_persistent_fops, consumer, f_flags);
+	if (IS_ERR(file))
+		kfree(consumer);
+	return file;
+}
+
+/**
+ * perf_persistent_open - perf_event_open() of an event that belongs to a session
+ * @attr: says of which session, and which of its events on that CPU
+ * @pid: -1
+ * @cpu: the CPU
+ * @group_fd: -1
+ * @flags: PERF_FLAG_FD_CLOEXEC or 0
+ *
+ * Return: a consumer's fd
+ */
+int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
+			 int group_fd, unsigned long flags)
+{
+	int f_flags = O_RDONLY | (flags & PERF_FLAG_FD_CLOEXEC ? O_CLOEXEC : 0);
+	struct perf_persistent_event *pe;
+	struct file *file;
+	int fd, err;
+
+	if (!perf_persistent_attr_valid(attr) || pid != -1 || group_fd != -1 ||
+	    (flags & ~PERF_FLAG_FD_CLOEXEC))
+		return -EINVAL;
+
+	pe = perf_persistent_find(attr->config, cpu, attr->config1);
+	if (IS_ERR(pe))
+		return PTR_ERR(pe);
+
+	err = perf_persistent_may_open(pe->event);
+	if (err)
+		goto err_put;
+
+	fd = get_unused_fd_flags(f_flags);
+	if (fd < 0) {
+		err = fd;
+		goto err_put;
+	}
+
+	file = perf_persistent_getfile(pe, f_flags);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto err_fd;
+	}
+
+	fd_install(fd, file);
+	return fd;
+
+err_fd:
+	put_unused_fd(fd);
+err_put:
+	perf_persistent_put(pe);
+	return err;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: the ioctls of a creator's fd, and the structs that they take.
+ *
+ * ioctls are told apart by type and number, not by the size that is encoded in
+ * them: structs say their size themselves, and may grow. From a program that knows
+ * less we take zeros for what is new, from one that knows more we take nothing that
+ * we do not know (E2BIG).
+ *
+ * Nothing here touches user memory with a lock held.
+ */
+#include <linux/cred.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/user_namespace.h>
+
+#include "persistent_types.h"
+
+#define CHECK_OFFSET(type, field, offset) \
+	BUILD_BUG_ON(offsetof(struct type, field) != (offset))
+
+static void perf_persistent_check_abi(void)
+{
+	BUILD_BUG_ON(sizeof(struct perf_persistent_arg) != PERF_PERSISTENT_ARG_SIZE_VER0);
+	CHECK_OFFSET(perf_persistent_arg, size, 0);
+	CHECK_OFFSET(perf_persistent_arg, flags, 4);
+	CHECK_OFFSET(perf_persistent_arg, id, 8);
+	CHECK_OFFSET(perf_persistent_arg, name, 16);
+
+	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER0);
+	CHECK_OFFSET(perf_persistent_info, size, 0);
+	CHECK_OFFSET(perf_persistent_info, state, 4);
+	CHECK_OFFSET(perf_persistent_info, id, 8);
+	CHECK_OFFSET(perf_persistent_info, index, 16);
+	CHECK_OFFSET(perf_persistent_info, nr_events, 20);
+	CHECK_OFFSET(perf_persistent_info, cpu, 24);
+	CHECK_OFFSET(perf_persistent_info, owner_uid, 28);
+	CHECK_OFFSET(perf_persistent_info, data_size, 32);
+	CHECK_OFFSET(perf_persistent_info, event_id, 40);
+	CHECK_OFFSET(perf_persistent_info, attr_ptr, 48);
+	CHECK_OFFSET(perf_persistent_info, attr_size, 56);
+	CHECK_OFFSET(perf_persistent_info, buffer_index, 60);
+	CHECK_OFFSET(perf_persistent_info, name, 64);
+}
+
+/* Both structs begin with their size. */
+static int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
+				   u32 *size)
+{
+	int err;
+
+	err = get_user(*size, (u32 __user *)uarg);
+	if (err)
+		return err;
+
+	if (*size < min_size)
+		return -EINVAL;
+	if (*size > PAGE_SIZE)
+		return -E2BIG;
+
+	return copy_struct_from_user(dst, ksize, uarg, *size);
+}
+
+static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user *uarg)
+{
+	struct perf_persistent_arg __user *u = uarg;
+	struct perf_persistent_arg arg = {};
+	u32 size, id;
+	int err;
+
+	if (!uarg) {
+		err = perf_persistent_unclaim(event, &arg, &id);
+		return err ?: id;
+	}
+
+	err = perf_persistent_copy_in(&arg, sizeof(arg), PERF_PERSISTENT_ARG_SIZE_VER0, uarg,
+				      &size);
+	if (err)
+		return err;
+
+	if (arg.flags & ~PERF_PERSISTENT_PARTIAL)
+		return -EINVAL;
+
+	if (strnlen(arg.name, sizeof(arg.name)) == sizeof(arg.name))
+		return -EINVAL;
+
+	if (!arg.id && *arg.name && !perf_persistent_name_valid(arg.name))
+		return -EINVAL;
+
+	err = perf_persistent_unclaim(event, &arg, &id);
+	if (err)
+		return err;
+
+	/* Who joins knows the id. A session of an id that nobody knows is of no use. */
+	if (!arg.id && put_user(id, &u->id)) {
+		perf_persistent_claim(event->persistent);
+		return -EFAULT;
+	}
+	return 0;
+}
+
+/*
+ * Where attr::config1 is the address of a string in the creator's memory, it is of
+ * no use to others, and none of their business.
+ */
+static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
+{
+#ifdef CONFIG_EVENT_TRACING
+	/* The PMUs of kprobes and uprobes. */
+	return event->tp_event && event->orig_type != PERF_TYPE_TRACEPOINT;
+#else
+	return false;
+#endif
+}
+
+static void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr)
+{
+	struct perf_event_context *ctx;
+
+	/* PERIOD and MODIFY_ATTRIBUTES change it. */
+	ctx = perf_event_ctx_lock(event);
+	*attr = event->attr;
+	perf_event_ctx_unlock(event, ctx);
+
+	attr->size = sizeof(*attr);
+	attr->type = event->orig_type;
+	if (perf_persistent_config1_is_user_ptr(event))
+		attr->config1 = 0;
+}
+
+static void perf_persistent_fill_info(struct perf_persistent_event *pe,
+				      struct perf_persistent_info *info)
+{
+	struct perf_persistent_session *s = pe->session;
+	struct perf_event *event = pe->event;
+
+	info->state = perf_persistent_event_state(pe);
+	info->id = s->id;
+	info->index = pe->index;
+	info->cpu = pe->cpu;
+	info->owner_uid = from_kuid_munged(current_user_ns(), s->owner);
+	info->data_size = perf_data_size(pe->rb);
+	info->event_id = event->id;
+	info->attr_size = sizeof(struct perf_event_attr);
+	strscpy_pad(info->name, s->name);
+
+	guard(mutex)(&perf_persistent_lock);
+	info->nr_events = perf_persistent_nr_events(s, pe->cpu);
+	info->buffer_index = perf_persistent_buffer_index(pe);
+}
+
+/**
+ * perf_persistent_info - PERF_EVENT_IOC_PERSISTENT_INFO
+ * @pe: the event
+ * @uarg: user's struct perf_persistent_info
+ */
+long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg)
+{
+	struct perf_persistent_info info = {};
+	struct perf_event_attr attr;
+	u32 size, room;
+	int err;
+
+	err = perf_persistent_copy_in(&info, sizeof(info), PERF_PERSISTENT_INFO_SIZE_VER0, uarg,
+				      &size);
+	if (err)
+		return err;
+
+	room = info.attr_size;
+	perf_persistent_fill_info(pe, &info);
+
+	/* Also if there is no room: it says how much there should be. */
+	if (copy_to_user(uarg, &info, min_t(size_t, size, sizeof(info))))
+		return -EFAULT;
+
+	if (!info.attr_ptr)
+		return 0;
+
+	if (room < sizeof(attr))
+		return -E2BIG;
+
+	perf_persistent_copy_attr(pe->event, &attr);
+	if (copy_to_user(u64_to_user_ptr(info.attr_ptr), &attr, sizeof(attr)))
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * perf_persistent_ioctl - the ioctls of a creator's fd
+ * @event: its event
+ * @cmd: the ioctl
+ * @arg: its argument
+ *
+ * Return: -ENOIOCTLCMD if the ioctl is none of ours
+ */
+long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg)
+{
+	void __user *uarg = (void __user *)arg;
+	struct perf_persistent_event *pe;
+
+	perf_persistent_check_abi();
+
+	if (_IOC_TYPE(cmd) != _IOC_TYPE(PERF_EVENT_IOC_UNCLAIM))
+		return -ENOIOCTLCMD;
+
+	/* Pairs with smp_store_release() in perf_persistent_attach() */
+	pe = smp_load_acquire(&event->persistent);
+
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(PERF_EVENT_IOC_UNCLAIM):
+		return perf_persistent_ioctl_unclaim(event, uarg);
+	case _IOC_NR(PERF_EVENT_IOC_CLAIM):
+		return pe ? perf_persistent_claim(pe) : -EINVAL;
+	case _IOC_NR(PERF_EVENT_IOC_PERSISTENT_INFO):
+		return pe ? perf_persistent_info(pe, uarg) : -EINVAL;
+	default:
+		return -ENOIOCTLCMD;
+	}
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: what is listed under
+ *
+ *	/sys/bus/event_source/devices/persistent/
+ *	  type, format/{id,index}	how perf_event_open() is asked for an event
+ *	  events/NAME			the same for a session, for perf's parser
+ *	  sessions/NAME/		one value per file, for the session's owner
+ *	    id, owner, cpus, nr_events, memory, state
+ *
+ * The device is that of a PMU which never has an event: perf_event_open() sees to
+ * PERF_TYPE_PERSISTENT before PMUs are asked.
+ *
+ * Locking: directories come and go under perf_persistent_mutex. A show() may run at
+ * any time between, and is waited for when its file is removed: it takes
+ * perf_persistent_lock alone, which is never held then.
+ */
+#include <linux/cpumask.h>
+#include <linux/device.h>
+#include <linux/init.h>
+#include <linux/kobject.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "persistent_types.h"
+
+/* format/ */
+
+PMU_FORMAT_ATTR(id, "config:0-63");
+PMU_FORMAT_ATTR(index, "config1:0-63");
+
+static struct attribute *perf_persistent_format_attrs[] = {
+	&format_attr_id.attr,
+	&format_attr_index.attr,
+	NULL,
+};
+
+static const struct attribute_group perf_persistent_format_group = {
+	.name	= "format",
+	.attrs	= perf_persistent_format_attrs,
+};
+
+/* events/, filled as sessions come */
+
+static struct attribute *perf_persistent_no_attrs[] = {
+	NULL,
+};
+
+static const struct attribute_group perf_persistent_events_group = {
+	.name	= "events",
+	.attrs	= perf_persistent_no_attrs,
+};
+
+static const struct attribute_group *perf_persistent_groups[] = {
+	&perf_persistent_format_group,
+	&perf_persistent_events_group,
+	NULL,
+};
+
+static ssize_t perf_persistent_event_show(struct device *dev, struct device_attribute *attr,
+					  char *page)
+{
+	struct perf_persistent_session *s =
+		container_of(attr, struct perf_persistent_session, event_attr);
+
+	return sysfs_emit(page, "id=0x%x\n", s->id);
+}
+
+/* sessions/NAME/ */
+
+struct perf_persistent_attribute {
+	struct attribute	attr;
+	ssize_t			(*show)(struct perf_persistent_session *s, char *page);
+};
+
+static struct perf_persistent_session *to_session(const struct kobject *kobj)
+{
+	return container_of(kobj, struct perf_persistent_session, kobj);
+}
+
+static ssize_t session_id_show(struct perf_persistent_session *s, char *page)
+{
+	return sysfs_emit(page, "%u\n", s->id);
+}
+
+static ssize_t session_owner_show(struct perf_persistent_session *s, char *page)
+{
+	return sysfs_emit(page, "%u\n", from_kuid_munged(current_user_ns(), s->owner));
+}
+
+static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
+{
+	struct perf_persistent_event *pe;
+	cpumask_var_t cpus;
+	unsigned long key;
+	ssize_t len;
+
+	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
+		return -ENOMEM;
+
+	scoped_guard(mutex, &perf_persistent_lock) {
+		xa_for_each(&s->events, key, pe)
+			cpumask_set_cpu(pe->cpu, cpus);
+	}
+
+	len = cpumap_print_to_pagebuf(true, page, cpus);
+	free_cpumask_var(cpus);
+	return len;
+}
+
+static ssize_t session_nr_events_show(struct perf_persistent_session *s, char *page)
+{
+	struct perf_persistent_event *pe;
+	unsigned long key, nr = 0;
+
+	scoped_guard(mutex, &perf_persistent_lock) {
+		xa_for_each(&s->events, key, pe)
+			nr++;
+	}
+
+	return sysfs_emit(page, "%lu\n", nr);
+}
+
+/* Bytes of all buffers, each once, with its header page. */
+static ssize_t session_memory_show(struct perf_persistent_session *s, char *page)
+{
+	struct perf_persistent_event *pe;
+	unsigned long key;
+	u64 bytes = 0;
+
+	scoped_guard(mutex, &perf_persistent_lock) {
+		xa_for_each(&s->events, key, pe) {
+			if (perf_persistent_buffer_index(pe) == pe->index)
+				bytes += perf_data_size(pe->rb) + PAGE_SIZE;
+		}
+	}
+
+	return sysfs_emit(page, "%llu\n", bytes);
+}
+
+/* What is true of any of the events: PERF_PERSISTENT_STATE_* bits, 0 if all run */
+static ssize_t session_state_show(struct perf_persistent_session *s, char *page)
+{
+	struct perf_persistent_event *pe;
+	unsigned long key;
+	u32 state = 0;
+
+	scoped_guard(mutex, &perf_persistent_lock) {
+		xa_for_each(&s->events, key, pe)
+			state |= perf_persistent_event_state(pe);
+	}
+
+	return sysfs_emit(page, "%u\n", state);
+}
+
+#define PERF_PERSISTENT_ATTR(_name, _mode)					\
+	static struct perf_persistent_attribute session_attr_##_name = {	\
+		.attr = { .name = #_name, .mode = (_mode) },			\
+		.show = session_##_name##_show,					\
+	}
+
+PERF_PERSISTENT_ATTR(id, 0444);
+PERF_PERSISTENT_ATTR(owner, 0400);
+PERF_PERSISTENT_ATTR(cpus, 0400);
+PERF_PERSISTENT_ATTR(nr_events, 0400);
+PERF_PERSISTENT_ATTR(memory, 0400);
+PERF_PERSISTENT_ATTR(state, 0400);
+
+static struct attribute *perf_persistent_session_attrs[] = {
+	&session_attr_id.attr,
+	&session_attr_owner.attr,
+	&session_attr_cpus.attr,
+	&session_attr_nr_events.attr,
+	&session_attr_memory.attr,
+	&session_attr_state.attr,
+	NULL,
+};
+ATTRIBUTE_GROUPS(perf_persistent_session);
+
+static ssize_t perf_persistent_attr_show(struct kobject *kobj, struct attribute *attr, char *page)
+{
+	struct perf_persistent_attribute *pattr =
+		container_of(attr, struct perf_persistent_attribute, attr);
+
+	return pattr->show(to_session(kobj), page);
+}
+
+static const struct sysfs_ops perf_persistent_sysfs_ops = {
+	.show	= perf_persistent_attr_show,
+};
+
+static void perf_persistent_session_release(struct kobject *kobj)
+{
+	struct perf_persistent_session *s = to_session(kobj);
+
+	xa_destroy(&s->events);
+	kfree(s);
+}
+
+static void perf_persistent_get_ownership(const struct kobject *kobj, kuid_t *uid, kgid_t *gid)
+{
+	*uid = to_session(kobj)->owner;
+}
+
+const struct kobj_type perf_persistent_ktype = {
+	.release	= perf_persistent_session_release,
+	.sysfs_ops	= &perf_persistent_sysfs_ops,
+	.default_groups	= perf_persistent_session_groups,
+	.get_ownership	= perf_persistent_get_ownership,
+};
+
+/* The device */
+
+static int perf_persistent_event_init(struct perf_event *event)
+{
+	return -ENOENT;
+}
+
+static struct pmu perf_persistent_pmu = {
+	.task_ctx_nr	= perf_invalid_context,
+	.attr_groups	= perf_persistent_groups,
+	.event_init	= perf_persistent_event_init,
+};
+
+static struct kobject *perf_persistent_sessions_dir;
+
+/**
+ * perf_persistent_publish - list a session
+ * @s: the session
+ */
+int perf_persistent_publish(struct perf_persistent_session *s)
+{
+	int err;
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	if (!perf_persistent_sessions_dir)
+		return -ENODEV;
+
+	err = kobject_add(&s->kobj, perf_persistent_sessions_dir, "%s", s->name);
+	if (err)
+		return err;
+
+	sysfs_attr_init(&s->event_attr.attr);
+	s->event_attr.attr.name = s->name;
+	s->event_attr.attr.mode = 0444;
+	s->event_attr.show = perf_persistent_event_show;
+	err = sysfs_add_file_to_group(&perf_persistent_pmu.dev->kobj, &s->event_attr.attr,
+				      perf_persistent_events_group.name);
+	if (err)
+		kobject_del(&s->kobj);
+	return err;
+}
+
+/**
+ * perf_persistent_unpublish - undo perf_persistent_publish()
+ * @s: the session
+ *
+ * Waits for those who just read one of its files.
+ */
+void perf_persistent_unpublish(struct perf_persistent_session *s)
+{
+	lockdep_assert_held(&perf_persistent_mutex);
+	lockdep_assert_not_held(&perf_persistent_lock);
+
+	sysfs_remove_file_from_group(&perf_persistent_pmu.dev->kobj, &s->event_attr.attr,
+				     perf_persistent_events_group.name);
+	kobject_del(&s->kobj);
+}
+
+/* A late_initcall: when the event_source bus is there, before there is a user space. */
+static int __init perf_persistent_init(void)
+{
+	int err;
+
+	err = perf_pmu_register(&perf_persistent_pmu, "persistent", PERF_TYPE_PERSISTENT);
+	if (err)
+		return err;
+
+	perf_persistent_sessions_dir =
+		kobject_create_and_add("sessions", &perf_persistent_pmu.dev->kobj);
+	if (!perf_persistent_sessions_dir) {
+		perf_pmu_unregister(&perf_persistent_pmu);
+		return -ENOMEM;
+	}
+	return 0;
+}
+late_initcall(perf_persistent_init);

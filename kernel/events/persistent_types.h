@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Persistent events: what their rooms share. persistent.c has the theory of
+ * operation, the sessions and their life; persistent_buffer.c the ring buffers
+ * and whom they are charged to; persistent_file.c what a reader opens;
+ * persistent_ioctl.c the ABI's structs; persistent_name.c which names a session
+ * may have; persistent_sysfs.c what is listed.
+ */
+#ifndef _KERNEL_EVENTS_PERSISTENT_TYPES_H
+#define _KERNEL_EVENTS_PERSISTENT_TYPES_H
+
+#include <linux/device.h>
+#include <linux/kobject.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+#include <linux/refcount.h>
+#include <linux/uidgid.h>
+#include <linux/xarray.h>
+#include <uapi/linux/perf_persistent.h>
+
+#include "internal.h"
+#include "persistent.h"
+
+/* Size of the data area of an event that comes without a buffer, in bytes. */
+#define PERF_PERSISTENT_DEFAULT_SIZE	(512UL << 10)
+
+/**
+ * enum perf_persistent_state - where a session is in its life, see persistent.c
+ * @PERF_PERSISTENT_BUILDING: neither listed nor opened; ends with the first fd closed
+ * @PERF_PERSISTENT_RUNNING: listed in sysfs, may be opened
+ * @PERF_PERSISTENT_ENDED: its last event was claimed
+ */
+enum perf_persistent_state {
+	PERF_PERSISTENT_BUILDING,
+	PERF_PERSISTENT_RUNNING,
+	PERF_PERSISTENT_ENDED,
+};
+
+/**
+ * struct perf_persistent_session - a named set of events that the kernel owns
+ * @kobj: .../persistent/sessions/NAME; holds the reference count
+ * @entry: on the list of sessions
+ * @events: unclaimed events, by perf_persistent_key()
+ * @state: see enum perf_persistent_state
+ * @id: never used again
+ * @owner: effective user who made it
+ * @name: unique among the sessions that have not ended
+ * @event_attr: .../persistent/events/NAME
+ */
+struct perf_persistent_session {
+	struct kobject			kobj;
+	struct list_head		entry;
+	struct xarray			events;
+	enum perf_persistent_state	state;
+	u32				id;
+	kuid_t				owner;
+	char				name[PERF_PERSISTENT_NAME_LEN];
+	struct device_attribute		event_attr;
+};
+
+/**
+ * struct perf_persistent_event - an event as a member of its session
+ * @users: creator's fd, consumers' files, and the session until the event is claimed
+ * @session: the session, with a reference
+ * @event: the event; its first reference is what the last user gives up
+ * @rb: the event's buffer, with a reference; never changes
+ * @cpu: the CPU it was opened on; a PMU may move event->cpu
+ * @index: number of the event on its CPU
+ * @claimed: taken back; no longer on session->events
+ * @claim_entry: private to perf_persistent_abort()
+ */
+struct perf_persistent_event {
+	refcount_t			users;
+	struct perf_persistent_session	*session;
+	struct perf_event		*event;
+	struct perf_buffer		*rb;
+	int				cpu;
+	u32				index;
+	bool				claimed;
+	struct list_head		claim_entry;
+};
+
+/* An event's place in session->events: those of one CPU follow each other. */
+#define PERF_PERSISTENT_INDEX_BITS	16
+#define PERF_PERSISTENT_INDEX_MAX	((1U << PERF_PERSISTENT_INDEX_BITS) - 1)
+
+static inline unsigned long perf_persistent_key(int cpu, u32 index)
+{
+	/* The CPU of an event that follows its task is -1. */
+	return ((unsigned long)(cpu + 1) << PERF_PERSISTENT_INDEX_BITS) | index;
+}
+
+/* persistent.c: see "Locking" there */
+extern struct mutex perf_persistent_mutex;
+extern struct mutex perf_persistent_lock;
+
+int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
+			    u32 *id);
+int perf_persistent_claim(struct perf_persistent_event *pe);
+struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
+void perf_persistent_put(struct perf_persistent_event *pe);
+int perf_persistent_may_open(struct perf_event *event);
+u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
+u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
+u32 perf_persistent_event_state(struct perf_persistent_event *pe);
+
+/* persistent_buffer.c */
+struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event);
+void perf_persistent_free_buffer(struct perf_buffer *rb);
+bool perf_persistent_wants_buffer(struct perf_event *event);
+int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare);
+void perf_persistent_drop_buffer(struct perf_persistent_event *pe);
+
+/* persistent_ioctl.c */
+long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg);
+
+/* persistent_name.c */
+bool perf_persistent_name_valid(const char *name);
+
+/* persistent_sysfs.c */
+extern const struct kobj_type perf_persistent_ktype;
+int perf_persistent_publish(struct perf_persistent_session *s);
+void perf_persistent_unpublish(struct perf_persistent_session *s);
+
+#endif /* _KERNEL_EVENTS_PERSISTENT_TYPES_H */
