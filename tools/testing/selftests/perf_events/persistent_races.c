@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events from all sides at once: threads that make, build half, join, open,
+ * map, poll, claim, close and die, on few names and few fds, so that they meet. The
+ * kernel must survive (best run with KASAN and lockdep), and nothing may be left.
+ */
+#define _GNU_SOURCE
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "../kselftest_harness.h"
+#include "persistent_util.h"
+
+#define NR_THREADS	6
+#define NR_SLOTS	4
+
+/* Fds that all threads use, and close under each other's hands. */
+static struct {
+	pthread_mutex_t	lock;
+	int		creator[NR_SLOTS];
+	int		reader[NR_SLOTS];
+	int64_t		id[NR_SLOTS];
+	bool		stop;
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int swap_fd(int *slot, int fd)
+{
+	int old;
+
+	pthread_mutex_lock(&shared.lock);
+	old = *slot;
+	*slot = fd;
+	pthread_mutex_unlock(&shared.lock);
+	return old;
+}
+
+/* A duplicate, so that the number is not somebody else's by the time it is used. */
+static int dup_fd(int *slot)
+{
+	int fd;
+
+	pthread_mutex_lock(&shared.lock);
+	fd = dup(*slot);
+	pthread_mutex_unlock(&shared.lock);
+	return fd;
+}
+
+static void make(unsigned int slot, unsigned int *seed)
+{
+	char name[16];
+	int fd, old = swap_fd(&shared.creator[slot], open_comm(rand_r(seed) % 2));
+	int64_t id;
+
+	close(old);
+	fd = dup_fd(&shared.creator[slot]);
+	if (rand_r(seed) % 2) {
+		void *base = map(fd, PAGE << (rand_r(seed) % 4), PROT_READ);
+
+		if (rand_r(seed) % 2 && base != MAP_FAILED)
+			munmap(base, PAGE);
+	}
+	snprintf(name, sizeof(name), "race%u-", slot);
+	id = unclaim(fd, rand_r(seed) % 3 ? 0 : PERF_PERSISTENT_PARTIAL, 0, name);
+	if (id > 0)
+		__atomic_store_n(&shared.id[slot], id, __ATOMIC_RELAXED);
+	close(fd);
+}
+
+static void join(unsigned int slot, unsigned int *seed)
+{
+	int64_t id = __atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED);
+	int fd = open_comm(rand_r(seed) % 2);
+
+	unclaim(fd, rand_r(seed) % 3 ? 0 : PERF_PERSISTENT_PARTIAL, id, "");
+	if (rand_r(seed) % 2)
+		claim(fd);
+	close(fd);
+}
+
+static void open_reader(unsigned int slot, unsigned int *seed)
+{
+	int64_t id = __atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED);
+	int fd = reopen(id, rand_r(seed) % 2, rand_r(seed) % 2);
+
+	close(swap_fd(&shared.reader[slot], fd));
+}
+
+static void use_reader(unsigned int slot, unsigned int *seed)
+{
+	struct pollfd p = { .fd = dup_fd(&shared.reader[slot]), .events = POLLIN };
+	struct perf_persistent_info inf;
+	char *base, sum = 0;
+	uint64_t count;
+
+	if (!info(p.fd, &inf)) {
+		base = map(p.fd, inf.data_size, PROT_READ);
+		leave_record("race");
+		poll(&p, 1, rand_r(seed) % 3);
+		if (read(p.fd, &count, sizeof(count)) == sizeof(count) && base != MAP_FAILED)
+			__atomic_store_n(&sum, base[0] + base[inf.data_size],
+					 __ATOMIC_RELAXED);
+		if (base != MAP_FAILED) {
+			/* In two pieces, one of them after the fd. */
+			munmap(base, PAGE);
+			close(p.fd);
+			munmap(base + PAGE, inf.data_size);
+			return;
+		}
+	}
+	close(p.fd);
+}
+
+static void claim_any(unsigned int slot, unsigned int *seed)
+{
+	int fd = dup_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot]);
+
+	claim(fd);
+	close(fd);
+}
+
+static void close_any(unsigned int slot, unsigned int *seed)
+{
+	close(swap_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot], -1));
+}
+
+static void meddle(unsigned int slot, unsigned int *seed)
+{
+	int fd = dup_fd(&shared.creator[slot]), other = open_comm(rand_r(seed) % 2);
+	struct perf_event_attr attr = comm_attr();
+	struct perf_persistent_info inf;
+	void *base;
+
+	ioctl(other, PERF_EVENT_IOC_SET_OUTPUT, fd);
+	ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, other);
+	ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, rand_r(seed) % 2);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	close(event_open(&attr, -1, rand_r(seed) % 2, fd, 0));
+	if (!info(fd, &inf)) {
+		base = map(fd, inf.data_size, PROT_READ);
+		close(fd);
+		fd = -1;
+		if (base != MAP_FAILED)
+			munmap(base, inf.data_size + PAGE);
+	}
+	unclaim(other, 0, __atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED), "");
+	claim(other);
+	close(other);
+	close(fd);
+}
+
+/* A process that dies somewhere between. */
+static void die_young(unsigned int slot, unsigned int *seed)
+{
+	unsigned int usecs = rand_r(seed) % 2000;
+	pid_t pid = fork();
+
+	if (!pid) {
+		for (;;) {
+			int fd = open_comm(0);
+			int64_t id = unclaim(fd, PERF_PERSISTENT_PARTIAL, 0, "");
+
+			unclaim(open_comm(1), PERF_PERSISTENT_PARTIAL, id, "");
+			map(fd, DEFAULT_SIZE, PROT_READ);
+			close(fd);
+		}
+	}
+	usleep(usecs);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void list(unsigned int slot, unsigned int *seed)
+{
+	static const char * const files[] = {
+		"events/%s", "sessions/%s/cpus", "sessions/%s/memory", "sessions/%s/state",
+	};
+	char name[16];
+
+	snprintf(name, sizeof(name), "race%u-", slot);
+	sysfs(files[rand_r(seed) % ARRAY_SIZE(files)], name);
+	nr_entries(DEVICE "/sessions");
+}
+
+static void *race(void *arg)
+{
+	static void (*const steps[])(unsigned int slot, unsigned int *seed) = {
+		make, make, join, join, open_reader, open_reader, use_reader, use_reader,
+		claim_any, close_any, meddle, list,
+	};
+	unsigned int seed = (uintptr_t)arg;
+
+	while (!__atomic_load_n(&shared.stop, __ATOMIC_RELAXED)) {
+		unsigned int step = rand_r(&seed) % ARRAY_SIZE(steps);
+
+		if (rand_r(&seed) % 64)
+			steps[step](rand_r(&seed) % NR_SLOTS, &seed);
+		else
+			die_young(0, &seed);
+	}
+	return NULL;
+}
+
+/* Sessions that lost all who had them open are still there, by their names. */
+static void claim_all_left(void)
+{
+	struct dirent *d;
+	DIR *dir = opendir(DEVICE "/sessions");
+
+	while ((d = readdir(dir))) {
+		int64_t id = strtol(sysfs("sessions/%s/id", d->d_name), NULL, 10);
+		int cpu, index, fd;
+
+		if (d->d_name[0] == '.')
+			continue;
+		for (cpu = 0; cpu < 2; cpu++) {
+			for (index = 0; index < 4096; index++) {
+				fd = reopen(id, cpu, index);
+				if (fd < 0)
+					continue;
+				claim(fd);
+				close(fd);
+			}
+		}
+	}
+	closedir(dir);
+}
+
+TEST(races)
+{
+	const char *secs = getenv("PERSISTENT_RACES_SECS");
+	unsigned int seed = getpid(), i;
+	pthread_t threads[NR_THREADS];
+	struct balance before, after;
+
+	if (geteuid())
+		SKIP(return, "must be root");
+	if (!have_persistent())
+		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+
+	before = take_balance();
+	ASSERT_EQ(0, before.sessions);
+	memset(shared.creator, -1, sizeof(shared.creator));
+	memset(shared.reader, -1, sizeof(shared.reader));
+	TH_LOG("seed %u", seed);
+	for (i = 0; i < NR_THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, race,
+					    (void *)(uintptr_t)(seed + i)));
+	sleep(secs ? atoi(secs) : 5);
+	__atomic_store_n(&shared.stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < NR_SLOTS; i++) {
+		close(shared.creator[i]);
+		close(shared.reader[i]);
+	}
+	claim_all_left();
+
+	/* There was something to race for. */
+	EXPECT_LT(10, shared.id[0]);
+	after = take_balance();
+	EXPECT_EQ(0, after.sessions);
+	EXPECT_EQ(before.events, after.events);
+}
+
+TEST_HARNESS_MAIN

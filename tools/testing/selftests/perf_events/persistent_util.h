@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tests of persistent events share. */
+#ifndef _PERSISTENT_UTIL_H
+#define _PERSISTENT_UTIL_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <linux/perf_persistent.h>
+
+#define DEVICE		"/sys/bus/event_source/devices/persistent"
+#define PAGE		((size_t)sysconf(_SC_PAGESIZE))
+#define DEFAULT_SIZE	(512UL << 10)
+#define NOBODY		65534
+
+static inline int event_open(struct perf_event_attr *attr, int pid, int cpu, int group_fd,
+			     unsigned long flags)
+{
+	attr->size = attr->size ?: sizeof(*attr);
+	return syscall(__NR_perf_event_open, attr, pid, cpu, group_fd,
+		       flags | PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Records each prctl(PR_SET_NAME) on its CPU: data that a test can foresee. */
+static inline struct perf_event_attr comm_attr(void)
+{
+	return (struct perf_event_attr) {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= PERF_COUNT_SW_DUMMY,
+		.sample_type	= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_TID,
+		.sample_id_all	= 1,
+		.exclude_kernel	= 1,
+		.write_backward	= 1,
+		.comm		= 1,
+		.watermark	= 1,
+		.wakeup_watermark = 1,
+	};
+}
+
+static inline int open_comm(int cpu)
+{
+	struct perf_event_attr attr = comm_attr();
+
+	return event_open(&attr, -1, cpu, -1, 0);
+}
+
+/* Opens an event of a session. */
+static inline int reopen(uint64_t id, int cpu, unsigned int index)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_PERSISTENT,
+		.config		= id,
+		.config1	= index,
+	};
+
+	return event_open(&attr, -1, cpu, -1, 0);
+}
+
+/* Returns the session's id, or -1. */
+static inline int64_t unclaim(int fd, unsigned int flags, uint64_t id, const char *name)
+{
+	struct perf_persistent_arg arg = {
+		.size	= sizeof(arg),
+		.flags	= flags,
+		.id	= id,
+	};
+
+	snprintf(arg.name, sizeof(arg.name), "%s", name);
+	return ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg) ? -1 : (int64_t)arg.id;
+}
+
+static inline int claim(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_CLAIM);
+}
+
+static inline int info(int fd, struct perf_persistent_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	return ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, info);
+}
+
+static inline void *map(int fd, size_t data_size, int prot)
+{
+	return mmap(NULL, data_size + PAGE, prot, MAP_SHARED, fd, 0);
+}
+
+static inline void pin_to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Leaves a record in the buffers of comm events on this CPU. */
+static inline void leave_record(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+}
+
+/* The name in the nth newest record of a mapped backward buffer, or NULL. */
+static inline const char *nth_record(void *base, unsigned int n)
+{
+	struct perf_event_mmap_page *page = base;
+	uint64_t size = page->data_size;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	static char copy[256];
+	uint64_t off = 0;
+	uint16_t i;
+
+	for (;;) {
+		struct perf_event_header hdr;
+
+		for (i = 0; i < sizeof(hdr); i++)
+			((char *)&hdr)[i] = ((char *)base)[page->data_offset +
+							   ((head + off + i) & (size - 1))];
+		if (hdr.size < sizeof(hdr) || hdr.size > sizeof(copy) || off + hdr.size > size)
+			return NULL;
+		if (hdr.type == PERF_RECORD_COMM && !n--) {
+			for (i = 0; i < hdr.size; i++)
+				copy[i] = ((char *)base)[page->data_offset +
+							 ((head + off + i) & (size - 1))];
+			/* After the header, and pid and tid. */
+			return copy + sizeof(hdr) + 8;
+		}
+		off += hdr.size;
+	}
+}
+
+/*
+ * How many times the name is among the newest records. There may be others between: the
+ * kernel names threads of its own.
+ */
+static inline int nr_records(void *base, const char *name)
+{
+	const char *got;
+	unsigned int n;
+	int nr = 0;
+
+	for (n = 0; n < 64; n++) {
+		got = nth_record(base, n);
+		if (!got)
+			break;
+		nr += !strcmp(got, name);
+	}
+	return nr;
+}
+
+static inline bool recorded(void *base, const char *name)
+{
+	return nr_records(base, name);
+}
+
+/* Is the last record of name newer than that of other? */
+static inline bool is_newer(void *base, const char *name, const char *other)
+{
+	const char *got;
+	unsigned int n;
+
+	for (n = 0; (got = nth_record(base, n)); n++) {
+		if (!strcmp(got, name))
+			return true;
+		if (!strcmp(got, other))
+			return false;
+	}
+	return false;
+}
+
+static inline long read_long(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	long val = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &val) != 1)
+		val = -1;
+	fclose(f);
+	return val;
+}
+
+static inline int write_long(const char *path, long val)
+{
+	FILE *f = fopen(path, "w");
+	int err;
+
+	if (!f)
+		return -1;
+	fprintf(f, "%ld\n", val);
+	err = fclose(f);
+	return err;
+}
+
+/* First line of DEVICE/path, without the newline; "" if it cannot be read. */
+static inline const char *sysfs(const char *fmt, const char *name)
+{
+	static char line[256];
+	char path[PATH_MAX] = DEVICE "/";
+	FILE *f;
+
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), fmt, name);
+	line[0] = '\0';
+	f = fopen(path, "r");
+	if (!f)
+		return line;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	fclose(f);
+	return line;
+}
+
+/* What a session's name says to perf's parser. */
+static inline int64_t listed_id(const char *name)
+{
+	const char *term = sysfs("events/%s", name);
+
+	return strncmp(term, "id=", 3) ? -1 : strtoll(term + 3, NULL, 16);
+}
+
+static inline int nr_entries(const char *path)
+{
+	struct dirent *d;
+	DIR *dir = opendir(path);
+	int nr = 0;
+
+	if (!dir)
+		return -1;
+	while ((d = readdir(dir)))
+		nr += d->d_name[0] != '.';
+	closedir(dir);
+	return nr;
+}
+
+/* Pages of this process that are charged to pinned_vm. */
+static inline long vm_pin(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	long kb = -1;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld", &kb) == 1)
+			break;
+	}
+	fclose(f);
+	return kb / (long)(PAGE >> 10);
+}
+
+static inline long mlock_limit(void)
+{
+	return read_long("/proc/sys/kernel/perf_event_mlock_kb") / (long)(PAGE >> 10) *
+	       sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/*
+ * Pages that are charged to the user's perf_mlock, up to the limit. Nothing says so,
+ * but what a mapping larger than the limit leaves to pinned_vm does. The caller may
+ * lock memory.
+ */
+static inline long perf_mlock(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_DUMMY,
+		.exclude_kernel	= 1,
+	};
+	long before = vm_pin(), limit = mlock_limit(), pages = 1, over = -1;
+	void *base;
+	int fd;
+
+	while (pages <= limit)
+		pages *= 2;
+	fd = event_open(&attr, 0, -1, -1, 0);
+	base = map(fd, pages * PAGE, PROT_READ);
+	if (base != MAP_FAILED) {
+		over = vm_pin() - before;
+		munmap(base, (pages + 1) * PAGE);
+	}
+	close(fd);
+	return over < 0 ? -1 : over + limit - (pages + 1);
+}
+
+/* What must be the same after a test as before it. */
+struct balance {
+	int	sessions;
+	int	events;
+	long	pinned;
+	long	mlocked;
+};
+
+static inline struct balance take_balance(void)
+{
+	return (struct balance) {
+		.sessions	= nr_entries(DEVICE "/sessions"),
+		.events		= nr_entries(DEVICE "/events"),
+		.pinned		= vm_pin(),
+		.mlocked	= perf_mlock(),
+	};
+}
+
+static inline bool have_persistent(void)
+{
+	return read_long(DEVICE "/type") == PERF_TYPE_PERSISTENT;
+}
+
+#endif /* _PERSISTENT_UTIL_H */
