@@ -35,13 +35,13 @@
  * entries takes whatever comes, so that even a random sequence gives runs of
  * WINDOW entries and not runs of two. A descending run is stored as it came
  * and read from its end. A run that outgrows its place goes on in another one:
- * it is then a chain of segments, and still one run for the heap.
+ * it is then a chain of segments, and still one run with one leaf.
  *
  *	open ----------------.
  *	                     v
  *	 chunk [ 1 4 7 | 2 3 9 | 5 6 8 . . . ]      "6" went to its place
  *	         ^       ^       ^
- *	 heap: (1,run 0) (2,run 1) (5,run 2)
+ *	 next: 1       2       5
  *
  * Equal times
  * -----------
@@ -57,22 +57,26 @@
  *
  * Merging
  * -------
- * A binary heap holds one node for each run, with the time of its next entry.
- * Runs enter it when somebody looks at the first entry; a run in the heap may
- * still be open, but then nothing is put before its next entry, so that the
- * node stays true. After an entry was taken the top is replaced: if the run
- * remains the first one nothing moves (long runs that do not overlap cost two
- * comparisons), else the hole wanders down to the bottom, one comparison for
- * each level and without a branch that depends on it, and the node climbs
- * from there: it seldom gets far, since the next entry of a CPU is typically
- * about as far away as those of all other CPUs.
+ * A tournament tree has a leaf for each run, with the time of its next entry,
+ * and in each node the winner of the two below, so that the root is the first
+ * entry of all. Runs get a leaf when somebody looks at the first entry; such a
+ * run may still be open, but then nothing is put before its next entry, so that
+ * its leaf stays true. After an entry was taken its leaf is set to the next one,
+ * and the way up is played again: one comparison for each level, always to the
+ * root, without a branch that depends on it. An idle leaf holds a time that
+ * loses against all.
+ *
+ *	              1
+ *	        1            5		root: "1" of run 0 is next
+ *	     1     2      5     -
+ *	   run 0 run 1  run 2  idle
  *
  * Costs
  * -----
  * Time: adding, O(1), at most WINDOW moves; taking, O(log runs).
  * Memory: 24 bytes for an entry, which cannot grow beyond 36 by fragmentation
  * (chunks that got sparse are compacted before new ones are allocated), and
- * about 130 for a run and its node. A run begins with WINDOW entries at least,
+ * about 150 for a run and its leaf. A run begins with WINDOW entries at least,
  * so that is less than 9 for an entry; more only where nearly all of a run was
  * taken and the rest is to stay for long. All is counted in rm->bytes; where
  * max_bytes would be reached, round_merge__add() changes nothing and returns
@@ -90,6 +94,9 @@
 #define WINDOW		16
 #define CHUNK_BYTES	(32 * 1024)
 #define RUNS_PER_SLAB	63
+#define MIN_LEAVES	2
+/* Two nodes and a place among the idle leaves. */
+#define LEAF_BYTES	(2 * sizeof(struct round_merge_node) + sizeof(u32))
 
 struct round_merge_chunk {
 	struct list_head		list;
@@ -105,45 +112,6 @@ struct round_merge_chunk {
  * unused at the end of each chunk.
  */
 #define RUN_ENTRIES	(CHUNK_ENTRIES / 8)
-
-/**
- * struct round_merge_run - entries in order: a run, or a segment of one
- * @head:       first entry
- * @end:        after the last one; @head == @end: all were taken
- * @room:       @end gets no further
- * @rank:       goes before @seq where times are equal
- * @seq:        lower for older runs
- * @source:     what the entries came from
- * @chunk:      where they are
- * @list:       of the runs in the same chunk, by place, or of those that are idle
- * @next_fresh: next run that is not in the heap
- * @then:       segment whose entries are taken after those of this one
- * @bound:      time that no entry may get past if this continues another segment
- * @continues:  this continues another segment
- * @descending: read from the end
- * @admitted:   in the heap
- */
-struct round_merge_run {
-	struct round_merge_entry	*head;
-	struct round_merge_entry	*end;
-	struct round_merge_entry	*room;
-	u64				rank;
-	u64				seq;
-	const char			*source;
-	struct round_merge_chunk	*chunk;
-	struct list_head		list;
-	struct round_merge_run		*next_fresh;
-	struct round_merge_run		*then;
-	u64				bound;
-	bool				continues;
-	bool				descending;
-	bool				admitted;
-};
-
-struct round_merge_node {
-	u64			time;
-	struct round_merge_run	*run;
-};
 
 struct round_merge_slab {
 	struct round_merge_slab	*next;
@@ -168,10 +136,12 @@ static inline const struct round_merge_entry *run__first(const struct round_merg
 	return run->descending ? run->end - 1 : run->head;
 }
 
-/* The heap. */
+/* The tree. Node 1 is the root, nodes 2n and 2n + 1 are below n. */
 
 static bool run__before(const struct round_merge_run *a, const struct round_merge_run *b)
 {
+	if (!a || !b)
+		return a;
 	return a->rank != b->rank ? a->rank < b->rank : a->seq < b->seq;
 }
 
@@ -184,40 +154,87 @@ static inline bool node__before(const struct round_merge_node *a,
 	return a->time < b->time;
 }
 
-static void heap__sift_up(struct round_merge_node *heap, u32 hole, struct round_merge_node node)
+/*
+ * This is what most of the time goes into, and who wins cannot be predicted:
+ * without the barrier the compiler would make a branch of it.
+ */
+static __always_inline void round_merge__play(struct round_merge *rm, u32 leaf, u64 time,
+					      struct round_merge_run *run)
 {
-	while (hole) {
-		u32 parent = (hole - 1) / 2;
+	char *nodes = (char *)rm->nodes;
+	size_t at = (rm->nr_leaves + leaf) * sizeof(struct round_merge_node);
+	struct round_merge_node *node = (void *)(nodes + at);
 
-		if (!node__before(&node, &heap[parent]))
-			break;
-		heap[hole] = heap[parent];
-		hole = parent;
+	node->time = time;
+	node->run = run;
+	while (at > sizeof(*node)) {
+		struct round_merge_node *other = (void *)(nodes + (at ^ sizeof(*node)));
+		u64 other_time = other->time;
+		u64 lost = -(u64)(other_time < time);
+
+		if (unlikely(other_time == time))
+			lost = run__before(other->run, run) ? ~0ULL : 0;
+		OPTIMIZER_HIDE_VAR(lost);
+		time ^= (time ^ other_time) & lost;
+		run = (void *)((uintptr_t)run ^ (((uintptr_t)run ^ (uintptr_t)other->run) & lost));
+		at = at / 2 & -sizeof(*node);
+		node = (void *)(nodes + at);
+		node->time = time;
+		node->run = run;
 	}
-	heap[hole] = node;
+	rm->first = run ? run__first(run) : NULL;
 }
 
-static void heap__replace_top(struct round_merge_node *heap, u32 nr, struct round_merge_node node)
+static void round_merge__set_leaf(struct round_merge *rm, struct round_merge_run *run)
 {
-	u32 hole = 0, child = 1;
+	round_merge__play(rm, run->leaf, run__first(run)->time, run);
+}
 
-	if ((nr < 2 || node__before(&node, &heap[1])) &&
-	    (nr < 3 || node__before(&node, &heap[2]))) {
-		heap[0] = node;
-		return;
+static void round_merge__rebuild(struct round_merge *rm, struct round_merge_node *nodes,
+				 u32 *idle_leaves, u32 nr_leaves)
+{
+	u32 i;
+
+	for (i = 0; i < nr_leaves; i++) {
+		if (i < rm->nr_leaves)
+			nodes[nr_leaves + i] = rm->nodes[rm->nr_leaves + i];
+		else
+			nodes[nr_leaves + i] = (struct round_merge_node) { .time = ULLONG_MAX };
+	}
+	for (i = nr_leaves; --i; ) {
+		struct round_merge_node *below = &nodes[2 * i];
+
+		nodes[i] = node__before(&below[1], &below[0]) ? below[1] : below[0];
 	}
 
-	while (child + 1 < nr) {
-		child += node__before(&heap[child + 1], &heap[child]);
-		heap[hole] = heap[child];
-		hole = child;
-		child = 2 * hole + 1;
-	}
-	if (child < nr) {
-		heap[hole] = heap[child];
-		hole = child;
-	}
-	heap__sift_up(heap, hole, node);
+	for (i = 0; i < rm->nr_idle_leaves; i++)
+		idle_leaves[i] = rm->idle_leaves[i];
+	for (i = nr_leaves; i-- > rm->nr_leaves; )
+		idle_leaves[rm->nr_idle_leaves++] = i;
+}
+
+/* Looking at an entry cannot fail, so the leaf of a run is reserved with it. */
+static int round_merge__reserve_leaf(struct round_merge *rm)
+{
+	u32 nr_leaves = rm->nr_leaves ? rm->nr_leaves * 2 : MIN_LEAVES;
+	struct round_merge_node *nodes;
+	u32 *idle_leaves;
+
+	if (rm->nr_chains < rm->nr_leaves)
+		return 0;
+
+	nodes = round_merge__alloc(rm, nr_leaves * LEAF_BYTES);
+	if (!nodes)
+		return -ENOMEM;
+
+	idle_leaves = (u32 *)(nodes + 2 * nr_leaves);
+	round_merge__rebuild(rm, nodes, idle_leaves, nr_leaves);
+	free(rm->nodes);
+	rm->bytes -= rm->nr_leaves * LEAF_BYTES;
+	rm->nodes = nodes;
+	rm->idle_leaves = idle_leaves;
+	rm->nr_leaves = nr_leaves;
+	return 0;
 }
 
 /* Runs and chunks. */
@@ -245,7 +262,7 @@ static void round_merge__spare_chunk(struct round_merge *rm, struct round_merge_
 /*
  * Move what is left in the chunks together, oldest first, and free those that
  * get empty. The place that a run is moved to is never beyond the one that it
- * comes from, so this needs no memory. The nodes of the heap point to runs, not
+ * comes from, so this needs no memory. The leaves of the tree point to runs, not
  * to entries, and stay true.
  */
 static void round_merge__compact(struct round_merge *rm)
@@ -282,6 +299,8 @@ static void round_merge__compact(struct round_merge *rm)
 		if (list_empty(&chunk->runs))
 			round_merge__spare_chunk(rm, chunk);
 	}
+	if (rm->first)
+		rm->first = run__first(rm->nodes[1].run);
 }
 
 /* Entries that the chunks in use would have room for, and do not hold. */
@@ -342,31 +361,9 @@ static struct round_merge_run *round_merge__new_run(struct round_merge *rm)
 	return list_first_entry(&rm->idle_runs, struct round_merge_run, list);
 }
 
-/* Taking an entry cannot fail, so the node of a run is reserved with it. */
-static int round_merge__reserve_node(struct round_merge *rm)
-{
-	u32 max = rm->max_heap ? rm->max_heap * 2 : 64;
-	size_t more = (max - rm->max_heap) * sizeof(*rm->heap);
-	struct round_merge_node *heap;
-
-	if (rm->nr_runs < rm->max_heap)
-		return 0;
-	if (rm->bytes + more >= rm->max_bytes)
-		return -ENOMEM;
-
-	heap = realloc(rm->heap, max * sizeof(*heap));
-	if (!heap)
-		return -ENOMEM;
-
-	rm->bytes += more;
-	rm->heap = heap;
-	rm->max_heap = max;
-	return 0;
-}
-
 /*
- * Does an entry continue the open run, which is full? A descending one is not
- * in the heap, and as the newest it is the first of those that are fresh: the
+ * Does an entry continue the open run, which is full? A descending one has no
+ * leaf yet, and as the newest it is the first of those that are fresh: the
  * new segment takes its place.
  */
 static void round_merge__chain(struct round_merge *rm, struct round_merge_run *full,
@@ -399,7 +396,7 @@ static int round_merge__open(struct round_merge *rm, u64 time, const char *sourc
 		full = NULL;
 	round_merge__close(rm);
 
-	if (round_merge__reserve_node(rm))
+	if (round_merge__reserve_leaf(rm))
 		return -ENOMEM;
 
 	/* A run that is full is longer than WINDOW, and has a direction. */
@@ -434,6 +431,7 @@ static int round_merge__open(struct round_merge *rm, u64 time, const char *sourc
 	run->chunk = chunk;
 	list_move_tail(&run->list, &chunk->runs);
 	rm->nr_runs++;
+	rm->nr_chains += !run->continues;
 
 	rm->open = run;
 	rm->source = source;
@@ -502,8 +500,9 @@ static struct round_merge_entry *round_merge__place(struct round_merge *rm, u64 
 	return p;
 }
 
-static int round_merge__add_slow(struct round_merge *rm, u64 time, void *item, u64 cookie,
-				 const char *source)
+/* What round_merge__add() does where the entry is not just appended. */
+int __round_merge__add(struct round_merge *rm, u64 time, void *item, u64 cookie,
+		       const char *source)
 {
 	struct round_merge_entry *p = round_merge__place(rm, time, source);
 	struct round_merge_run *run;
@@ -524,37 +523,6 @@ static int round_merge__add_slow(struct round_merge *rm, u64 time, void *item, u
 }
 
 /**
- * round_merge__add() - add an entry
- * @rm:     the merge
- * @time:   its key
- * @item:   handed back as it is
- * @cookie: handed back as it is
- * @source: handed back as it is; entries that come one after the other are
- *          expected to have the same one, as a pointer
- *
- * Return: 0, or -ENOMEM if there is no memory or max_bytes would be reached;
- *         nothing was added then.
- */
-int round_merge__add(struct round_merge *rm, u64 time, void *item, u64 cookie,
-		     const char *source)
-{
-	struct round_merge_run *run = rm->open;
-
-	if (run && time >= rm->last && run->end < rm->room && source == rm->source) {
-		struct round_merge_entry *p = run->end++;
-
-		p->time = time;
-		p->item = item;
-		p->cookie = cookie;
-		rm->last = time;
-		rm->nr++;
-		return 0;
-	}
-
-	return round_merge__add_slow(rm, time, item, cookie, source);
-}
-
-/**
  * round_merge__set_rank() - set the rank of the entries to come
  * @rm:   the merge
  * @rank: where times are equal, entries of a lower rank go first; those of
@@ -568,57 +536,24 @@ void round_merge__set_rank(struct round_merge *rm, u64 rank)
 	}
 }
 
-static void round_merge__admit(struct round_merge *rm)
+/* Give a leaf to the runs that have none. */
+void __round_merge__admit(struct round_merge *rm)
 {
 	struct round_merge_run *run;
 
 	while ((run = rm->fresh)) {
-		struct round_merge_node node = { .time = run__first(run)->time, .run = run };
-
 		/* What is added to a descending run would become its next entry. */
 		if (run == rm->open && run->descending)
 			round_merge__close(rm);
 
 		rm->fresh = run->next_fresh;
 		run->admitted = true;
-		heap__sift_up(rm->heap, rm->nr_heap++, node);
+		run->leaf = rm->idle_leaves[--rm->nr_idle_leaves];
+		round_merge__set_leaf(rm, run);
 	}
 }
 
-/**
- * round_merge__peek() - look at the first entry
- * @rm:     the merge
- * @source: if not NULL, set to the source of the entry
- *
- * Return: the entry, valid until the merge is changed; NULL if there is none.
- */
-const struct round_merge_entry *round_merge__peek(struct round_merge *rm, const char **source)
-{
-	const struct round_merge_run *run;
-
-	if (rm->fresh)
-		round_merge__admit(rm);
-	if (!rm->nr_heap)
-		return NULL;
-
-	run = rm->heap[0].run;
-	if (source)
-		*source = run->source;
-	return run__first(run);
-}
-
-static void round_merge__replace_top(struct round_merge *rm, struct round_merge_run *run)
-{
-	const struct round_merge_entry *first = run__first(run);
-
-	heap__replace_top(rm->heap, rm->nr_heap,
-			  (struct round_merge_node) { .time = first->time, .run = run });
-	/* Its turn comes when those of other runs have been taken. */
-	__builtin_prefetch(first->item);
-	__builtin_prefetch(run->descending ? first - 4 : first + 4);
-}
-
-static void round_merge__retire(struct round_merge *rm, struct round_merge_run *run)
+static noinline void round_merge__retire(struct round_merge *rm, struct round_merge_run *run)
 {
 	struct round_merge_chunk *chunk = run->chunk;
 
@@ -628,9 +563,12 @@ static void round_merge__retire(struct round_merge *rm, struct round_merge_run *
 	rm->nr_runs--;
 	if (run->then) {
 		run->then->admitted = true;
-		round_merge__replace_top(rm, run->then);
-	} else if (--rm->nr_heap) {
-		heap__replace_top(rm->heap, rm->nr_heap, rm->heap[rm->nr_heap]);
+		run->then->leaf = run->leaf;
+		round_merge__set_leaf(rm, run->then);
+	} else {
+		rm->nr_chains--;
+		rm->idle_leaves[rm->nr_idle_leaves++] = run->leaf;
+		round_merge__play(rm, run->leaf, ULLONG_MAX, NULL);
 	}
 
 	list_move(&run->list, &rm->idle_runs);
@@ -644,7 +582,7 @@ static void round_merge__retire(struct round_merge *rm, struct round_merge_run *
  */
 void round_merge__pop(struct round_merge *rm)
 {
-	struct round_merge_run *run = rm->heap[0].run;
+	struct round_merge_run *run = rm->nodes[1].run;
 
 	if (run->descending)
 		run->end--;
@@ -652,10 +590,16 @@ void round_merge__pop(struct round_merge *rm)
 		run->head++;
 	rm->nr--;
 
-	if (run->head == run->end)
+	if (run->head == run->end) {
 		round_merge__retire(rm, run);
-	else
-		round_merge__replace_top(rm, run);
+	} else {
+		const struct round_merge_entry *first = run__first(run);
+
+		/* Its turn comes when those of other runs have been taken. */
+		__builtin_prefetch(first->item);
+		__builtin_prefetch(run->descending ? first - 4 : first + 4);
+		round_merge__play(rm, run->leaf, first->time, run);
+	}
 }
 
 /**
@@ -688,7 +632,7 @@ void round_merge__exit(struct round_merge *rm)
 		next_slab = slab->next;
 		free(slab);
 	}
-	free(rm->heap);
+	free(rm->nodes);
 
 	round_merge__init(rm);
 	rm->max_bytes = max_bytes;
