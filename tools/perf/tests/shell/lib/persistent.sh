@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests of persistent sessions share. Sourced, not run.
+#
+# Each check is a function that fails by its status; it is counted, and told as
+# a TAP line, so that the scripts serve 'perf test' and other harnesses alike.
+
+PERSISTENT_SYSFS=/sys/bus/event_source/devices/persistent
+# A perf that knows nothing of persistent sessions, to open what we write.
+BASE_PERF=${BASE_PERF:-perf}
+
+persistent_n=0
+persistent_bad=0
+
+# check NAME FUNCTION...: in a subshell, with -e
+check()
+{
+	local name=$1 rc=0 text
+
+	shift
+	persistent_n=$((persistent_n + 1))
+	set +e
+	text=$(set -e; "$@" 2>&1 </dev/null)
+	rc=$?
+	set -e
+	if [ $rc = 0 ]; then
+		echo "ok $persistent_n $name"
+	else
+		persistent_bad=$((persistent_bad + 1))
+		printf '# %s\n' "${text//$'\n'/$'\n'# }"
+		echo "not ok $persistent_n $name"
+	fi
+}
+
+supported()
+{
+	[ "$(cat $PERSISTENT_SYSFS/type 2>/dev/null)" = 6 ]
+}
+
+sessions()
+{
+	ls $PERSISTENT_SYSFS/sessions
+}
+
+# shellcheck disable=SC2317 # called by the trap
+persistent_cleanup()
+{
+	trap - EXIT
+	sessions 2>/dev/null | xargs -r perf ctl -d >/dev/null 2>&1 || true
+	rm -rf "$TMP"
+}
+
+# persistent_begin: root, a kernel that has them, and none of anybody else's
+persistent_begin()
+{
+	if [ "$(id -u)" != 0 ]; then
+		echo "1..0 # SKIP persistent sessions of all CPUs are made by root"
+		exit 2
+	fi
+	if ! supported; then
+		echo "1..0 # SKIP this kernel has no persistent events"
+		exit 2
+	fi
+	if [ -n "$(sessions)" ]; then
+		echo "1..0 # SKIP somebody's sessions are in use: $(sessions)"
+		exit 2
+	fi
+	TMP=$(mktemp -d "${TMPDIR:-/tmp}/persistent.XXXXXX")
+	# Build-ids are cached there.
+	export HOME=$TMP
+	trap persistent_cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+persistent_end()
+{
+	echo "1..$persistent_n"
+	[ "$persistent_bad" = 0 ]
+}
+
+# fails STATUS PATTERN COMMAND...: it ends with that status, and says why
+fails()
+{
+	local want=$1 pattern=$2 text rc=0
+
+	shift 2
+	text=$("$@" 2>&1) || rc=$?
+	printf '%s\n' "$text"
+	[ "$rc" = "$want" ] || { echo "status $rc instead of $want: $*"; return 1; }
+	grep -qE -e "$pattern" <<<"$text" || { echo "no '$pattern' in that: $*"; return 1; }
+}
+
+# For what must not be: a "!" before a command does not end a script with -e.
+not()
+{
+	if "$@"; then
+		echo "it should fail: $*"
+		return 1
+	fi
+}
+
+# has PATTERN COMMAND...: it succeeds, and there is that in its output
+has()
+{
+	local pattern=$1 text
+
+	shift
+	text=$("$@" 2>/dev/null) || return 1
+	grep -qE -e "$pattern" <<<"$text" || { echo "no '$pattern' in: $text"; return 1; }
+}
+
+# lacks PATTERN COMMAND...: it succeeds, and there is nothing like that in its output
+lacks()
+{
+	local pattern=$1 text
+
+	shift
+	text=$("$@" 2>/dev/null) || return 1
+	not grep -qE -e "$pattern" <<<"$text"
+}
+
+one_line()
+{
+	[ "$(printf '%s\n' "$1" | wc -l)" = 1 ]
+}
+
+# The CPUs that are online, one a line.
+online_cpus()
+{
+	local range
+
+	tr ',' '\n' </sys/devices/system/cpu/online | while read -r range; do
+		seq "${range%-*}" "${range#*-}"
+	done
+}

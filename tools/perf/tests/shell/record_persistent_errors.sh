@@ -1,0 +1,112 @@
+#!/bin/bash
+# perf record and perf ctl say what is wrong with persistent sessions
+# SPDX-License-Identifier: GPL-2.0
+#
+# What is checked before the kernel is asked; and, on a kernel without
+# persistent events, that there is one sentence, status 1, and nothing made.
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+
+# Old habits: -P was --period.
+names_period()
+{
+	fails 1 '--period' perf record -P true
+	fails 1 '--period' perf record -P -e cpu-clock true
+	fails 1 '--period' perf record -e cpu-clock -P true
+	fails 1 '--period' perf record -e cpu-clock -a -P x true
+	fails 1 '--period' perf record -a -P x
+	fails 129 '--period' perf record -e cpu-clock -a -P
+}
+
+period_still_works()
+{
+	perf record --period -e cpu-clock -N -o "$TMP/p" true 2>&1
+	perf evlist -v -i "$TMP/p" | grep -q 'PERIOD'
+}
+
+names_kill()
+{
+	fails 1 '--kill' perf record -e persistent/x/ -k mono
+	fails 129 '--kill' perf record -e persistent/x/ -k
+	fails 1 'perf ctl -d' perf record --kill true
+}
+
+refuses_bad_names()
+{
+	local name
+
+	for name in 1x a/b 'a b' event7 -x "$(printf 'x%.0s' $(seq 64))"; do
+		fails 1 'cannot be the name' perf record -P "$name" -e cpu-clock -a
+	done
+}
+
+reads_alone()
+{
+	local event
+
+	for event in persistent/x/,cpu-clock cpu-clock,persistent/x/ persistent/x/u \
+		     persistent/x,index=1/ persistent/index=1/ persistent/x/,persistent/y/; do
+		fails 1 'by itself' perf record -e $event
+	done
+	fails 1 'by itself' perf record -e persistent/x/ -e cpu-clock
+	fails 1 'one at a time' perf record -P x -e persistent/x/ -a
+}
+
+refuses_what_does_not_go()
+{
+	fails 1 'not go with' perf record -P x -e cpu-clock -a --switch-output
+	fails 1 'not go with' perf record -P x -e cpu-clock -a -p $$
+	fails 1 'not go with' perf record -P x -e cpu-clock -a -D 10
+	fails 1 'not go with' perf record -e persistent/x/ --threads
+	fails 1 'not go with' perf record -e persistent/x/ -z
+	fails 1 'was chosen when' perf record -e persistent/x/ -F 99
+	fails 1 'was chosen when' perf record -e persistent/x/ -m 1M
+	fails 1 'of a group' perf record -P x -e '{cpu-clock,cs}' -a
+	fails 1 'one of them' perf record -P x -e cpu-clock -a --add --replace
+	fails 1 'how -P' perf record --add -e cpu-clock -a
+}
+
+refuses_pipes()
+{
+	fails 1 'pipe' perf record -e persistent/x/ -o -
+}
+
+one_sentence()
+{
+	local text rc=0
+
+	text=$("$@" 2>&1) || rc=$?
+	printf '%s\n' "$text"
+	[ $rc = 1 ]
+	one_line "$text"
+	grep -q 'CONFIG_PERF_PERSISTENT' <<<"$text"
+}
+
+old_kernel()
+{
+	cd "$TMP"
+	one_sentence perf record -P x -e cpu-clock -a
+	one_sentence perf record -e persistent/x/
+	one_sentence perf record -e persistent/config=1/ -o "$TMP/out" true
+	one_sentence perf ctl
+	one_sentence perf ctl -i x
+	one_sentence perf ctl -d x
+	[ "$(ls "$TMP")" = p ]
+}
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/persistent.XXXXXX")
+export HOME=$TMP
+trap 'rm -rf "$TMP"' EXIT
+check "the old use of -P names --period" names_period
+check "--period records the period" period_still_works
+check "-k and --kill are told apart" names_kill
+check "a bad name for a session is refused" refuses_bad_names
+check "a session is read by itself" reads_alone
+check "options that do not go with sessions are refused by name" refuses_what_does_not_go
+if supported; then
+	check "no pipe output" refuses_pipes
+else
+	check "an old kernel: one sentence, status 1, nothing made" old_kernel
+fi
+persistent_end

@@ -1,0 +1,199 @@
+#!/bin/bash
+# perf record -P makes persistent sessions, all or nothing
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+
+makes_and_tells()
+{
+	local text
+
+	text=$(perf record -P tm -e cpu-clock,sched:sched_switch -a 2>&1)
+	grep -q "persistent session 'tm' (id [0-9]*): recording cpu-clock, sched:" <<<"$text"
+	grep -q ' KiB of memory' <<<"$text"
+	grep -q 'perf record -e persistent/tm/' <<<"$text"
+	grep -q 'perf ctl -d tm' <<<"$text"
+}
+
+is_listed()
+{
+	[ "$(sessions)" = tm ]
+	has '^tm ' perf ctl -l
+	has 'persistent/tm/' perf list pmu
+}
+
+has_two_buffers_per_cpu()
+{
+	local cpu
+
+	for cpu in $(online_cpus); do
+		has "^ *$cpu +0 +0 +128 .*dummy.*\(side-band\)" perf ctl -i tm
+		has "^ *$cpu +1 +1 +512 .*cpu-clock" perf ctl -i tm
+		has "^ *$cpu +2 +1 +512 .*sched:sched_switch" perf ctl -i tm
+	done
+	# sysfs counts the header pages as well.
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/memory)" = \
+	  $(($(online_cpus | wc -l) * (512 + 128 + 2 * $(getconf PAGESIZE) / 1024) * 1024)) ]
+}
+
+newest()
+{
+	perf record -e persistent/tm/ -N -o "$TMP/n" >/dev/null 2>&1
+	perf script -i "$TMP/n" -F time 2>/dev/null | tail -n 1 | tr -d ' :'
+}
+
+outlives_its_maker()
+{
+	local first second
+
+	not pgrep -f 'perf record -P tm'
+	first=$(newest)
+	perf bench sched pipe -l 100 >/dev/null
+	second=$(newest)
+	echo "newest sample at $first, later at $second"
+	awk -v a="$first" -v b="$second" 'BEGIN { exit !(a > 0 && b > a) }'
+}
+
+taken_name_is_refused()
+{
+	local id
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
+	fails 1 '--add .*--replace' perf record -P tm -e cpu-clock -a
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" = "$id" ]
+	[ "$(sessions)" = tm ]
+}
+
+adds()
+{
+	local cpus before
+
+	cpus=$(online_cpus | wc -l)
+	before=$(cat $PERSISTENT_SYSFS/sessions/tm/nr_events)
+	perf record -P tm --add -e sched:sched_process_exit -a
+	# No second side-band event.
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/nr_events)" = $((before + cpus)) ]
+	/bin/true
+	perf record -e persistent/tm/ -N -o "$TMP/added" 2>/dev/null
+	has sched_process_exit perf script -i "$TMP/added" -F event
+	fails 1 'without --add' perf record -P tnone --add -e cpu-clock -a
+	[ "$(sessions)" = tm ]
+}
+
+replaces()
+{
+	local id
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
+	perf record -P tm --replace -e cpu-clock -m 64K -a
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" -gt "$id" ]
+	has '^ *0 +1 +1 +64 .*cpu-clock' perf ctl -i tm
+	lacks sched perf ctl -i tm
+}
+
+# The new events cannot be opened: the old ones go on.
+failed_replace_keeps_the_old()
+{
+	local id
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
+	fails 1 . perf record -P tm --replace -e cpu-clock -C 0,4095
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" = "$id" ]
+}
+
+side_band_is_of_all_cpus()
+{
+	local cpu
+
+	perf record -P tc -e cpu-clock -C 0
+	for cpu in $(online_cpus); do
+		has "^ *$cpu .*side-band" perf ctl -i tc
+	done
+	[ "$(perf ctl -i tc | grep -c 'cpu-clock')" = 1 ]
+	perf ctl -d tc
+}
+
+# One CPU is offline: no session, not on the other CPUs either.
+all_or_nothing()
+{
+	local online=/sys/devices/system/cpu/cpu1/online rc=0
+
+	[ -w $online ] || { echo "CPU 1 cannot go offline"; return 1; }
+	echo 0 >$online
+	fails 1 . perf record -P tn -e cpu-clock -C 0,1 || rc=1
+	echo 1 >$online
+	[ $rc = 0 ]
+	lacks tn sessions
+}
+
+takes_filters_and_clocks()
+{
+	perf record -P tf -e sched:sched_process_exec --filter 'filename ~ "*/true"' -a
+	/bin/true
+	/bin/false || true
+	perf record -e persistent/tf/ -N -o "$TMP/f" 2>/dev/null
+	has true perf script -i "$TMP/f" -F comm
+	lacks false perf script -i "$TMP/f" -F comm
+	has 'clockid: 1' perf evlist -v -i "$TMP/f"
+	perf record -P tf --replace -k monotonic_raw -e cpu-clock -a
+	perf record -e persistent/tf/ -N -o "$TMP/f" 2>/dev/null
+	has 'clockid: 4' perf evlist -v -i "$TMP/f"
+	perf ctl -d tf
+}
+
+is_quiet()
+{
+	[ -z "$(perf record -q -P tq -e cpu-clock -a 2>&1)" ]
+	perf ctl -d tq
+}
+
+# What programs leave in caches comes back with a delay: used_kib [LIMIT]
+used_kib()
+{
+	local used
+
+	for _ in {1..20}; do
+		echo 3 >/proc/sys/vm/drop_caches
+		used=$(awk '{ v[$1] = $2 }
+			END { print v["MemTotal:"] - v["MemFree:"] - v["Shmem:"] }' /proc/meminfo)
+		[ "$used" -gt "${1-$used}" ] || break
+		sleep 1
+	done
+	echo "$used"
+}
+
+leaves_no_memory()
+{
+	local before after kib
+
+	sessions | xargs -r perf ctl -d
+	sleep 2
+	before=$(used_kib)
+	for _ in 1 2 3 4 5 6 7 8; do
+		perf record -q -P tl -m 4M -e cpu-clock -a
+		perf ctl -d tl
+	done
+	kib=$((8 * 4096 * $(online_cpus | wc -l)))
+	after=$(used_kib $((before + kib / 4)))
+	echo "in use: $before KiB, after sessions of $kib KiB: $after KiB"
+	[ "$after" -le $((before + kib / 4)) ]
+	[ -z "$(sessions)" ]
+}
+
+persistent_begin
+check "makes a session, and tells what it made and how to read it" makes_and_tells
+check "the session is listed by sysfs, perf ctl and perf list" is_listed
+check "each CPU has a sample buffer that its events share, and one for side-band" \
+	has_two_buffers_per_cpu
+check "the session goes on recording when its maker has exited" outlives_its_maker
+check "a name that is taken is refused, and the session stays" taken_name_is_refused
+check "--add adds events, and needs a session" adds
+check "--replace ends the session and makes it anew" replaces
+check "--replace that cannot open its events keeps the old session" failed_replace_keeps_the_old
+check "with -C the side-band is still of all CPUs" side_band_is_of_all_cpus
+check "an event that fails on one CPU leaves no session" all_or_nothing
+check "filters and clocks belong to the session" takes_filters_and_clocks
+check "-q prints nothing" is_quiet
+check "sessions that ended leave no memory behind" leaves_no_memory
+persistent_end

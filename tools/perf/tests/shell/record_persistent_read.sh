@@ -1,0 +1,213 @@
+#!/bin/bash
+# perf record -e persistent/NAME/ reads live sessions
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+
+snapshot()
+{
+	perf record -e "persistent/$1/" -N -o "$2" "${@:3}"
+}
+
+reads()
+{
+	perf test -w noploop 1
+	snapshot tr "$TMP/d" 2>&1 | tee "$TMP/log"
+	grep -q "samples, 0 lost) from persistent session 'tr'" "$TMP/log"
+	[ "$(grep -c 'CPU [0-9]*: samples: .* window' "$TMP/log")" = "$(online_cpus | wc -l)" ]
+}
+
+has_the_real_events()
+{
+	"$BASE_PERF" evlist -v -i "$TMP/d" | tee "$TMP/evlist"
+	grep -q '^cpu-clock: type: 1 .*write_backward: 1' "$TMP/evlist"
+	grep -q '^sched:sched_switch: type: 2' "$TMP/evlist"
+	grep -q '^dummy.*mmap: 1, comm: 1.*build_id: 1' "$TMP/evlist"
+	not grep -q 'type: 6' "$TMP/evlist"
+}
+
+# noploop's process has exited long before the file was written.
+names_the_dead()
+{
+	"$BASE_PERF" report -i "$TMP/d" --stdio -g none --no-children --sort comm,dso,sym \
+		>"$TMP/report" 2>&1
+	head -n 30 "$TMP/report"
+	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
+	grep -q 'Total Lost Samples: 0' "$TMP/report"
+}
+
+script_is_ordered()
+{
+	"$BASE_PERF" script -i "$TMP/d" -F cpu,time 2>"$TMP/err" >"$TMP/script"
+	cat "$TMP/err"
+	not grep -qi 'out of order\|invalid\|corrupt\|failed' "$TMP/err"
+	[ -s "$TMP/script" ]
+	tr -d '[]:' <"$TMP/script" | awk -v want="$(online_cpus | wc -l)" '
+		{ bad = bad || $2 < t; t = $2; cpu[$1] = 1 }
+		END { for (c in cpu) n++; print n, "CPUs"; exit bad || n < want }'
+}
+
+has_clock_rounds_and_build_ids()
+{
+	local now last
+
+	"$BASE_PERF" report -i "$TMP/d" --header-only | tee "$TMP/header"
+	grep -q 'clockid: monotonic' "$TMP/header"
+	grep -q 'reference time' "$TMP/header"
+	has 'PERF_RECORD_FINISHED_ROUND' "$BASE_PERF" report -i "$TMP/d" -D
+	"$BASE_PERF" buildid-list -i "$TMP/d" | tee "$TMP/ids"
+	grep -q 'kernel.kallsyms' "$TMP/ids"
+	grep -q '/perf$' "$TMP/ids"
+	# The last sample's time of day is no more than a minute ago.
+	last=$("$BASE_PERF" script -i "$TMP/d" -F tod 2>/dev/null | tail -n 1 | sed 's/\..*//')
+	now=$(date +%s)
+	echo "last sample: $last"
+	[ $((now - $(date -d "$last" +%s))) -lt 60 ]
+}
+
+# samples FILE CPU: one a line, with its call chain; the time comes first
+samples()
+{
+	perf script -i "$1" -C "$2" --ns -F time,pid,event,ip 2>/dev/null | awk '
+		NF == 0 { if (line) print line; line = ""; next }
+		line == "" { time = $2; sub(":", "", time); line = time }
+		{ for (i = 1; i <= NF; i++) line = line " " $i }
+		END { if (line) print line }'
+}
+
+first_time()
+{
+	head -n 1 "$1" | cut -d' ' -f1
+}
+
+last_time()
+{
+	tail -n 1 "$1" | cut -d' ' -f1
+}
+
+# The samples that lie in the windows of both files.
+common()
+{
+	local from to f
+
+	from=$( (first_time "$1"; first_time "$2") | sort -n | tail -n 1)
+	to=$( (last_time "$1"; last_time "$2") | sort -n | head -n 1)
+	for f in "$1" "$2"; do
+		awk -v from="$from" -v to="$to" '$1 >= from && $1 <= to' "$f" >"$f.common"
+	done
+}
+
+two_readers_see_the_same()
+{
+	local cpu i
+
+	snapshot tr "$TMP/r1" 2>/dev/null &
+	snapshot tr "$TMP/r2" 2>/dev/null
+	wait $!
+	for cpu in $(online_cpus); do
+		for i in 1 2; do
+			samples "$TMP/r$i" "$cpu" >"$TMP/r$i.$cpu"
+		done
+		common "$TMP/r1.$cpu" "$TMP/r2.$cpu"
+		wc -l "$TMP/r1.$cpu" "$TMP/r1.$cpu.common"
+		head -n 3 "$TMP/r1.$cpu.common"
+		[ "$(wc -l <"$TMP/r1.$cpu.common")" -gt 100 ]
+		cmp "$TMP/r1.$cpu.common" "$TMP/r2.$cpu.common"
+	done
+}
+
+reads_by_id()
+{
+	local id
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tr/id)
+	snapshot "config=$id" "$TMP/id" 2>&1 | grep "session 'tr'"
+	snapshot "config=$(printf 0x%x "$id")" "$TMP/id" 2>&1 | grep "session 'tr'"
+}
+
+reads_some_cpus()
+{
+	snapshot tr "$TMP/c" -C 0 2>/dev/null
+	[ "$("$BASE_PERF" script -i "$TMP/c" -F cpu 2>/dev/null | sort -u | tr -d ' []')" = 000 ]
+	fails 1 'no events on CPUs 0' sh -c "
+		perf record -q -P tz -e cpu-clock -C 1 && perf record -e persistent/tz/ -C 0 -o $TMP/z"
+	perf ctl -d tz
+	[ ! -e "$TMP/z" ]
+}
+
+changes_nothing()
+{
+	local before
+
+	before=$(perf ctl -i tr)
+	snapshot tr "$TMP/x" 2>/dev/null
+	[ "$(perf ctl -i tr)" = "$before" ]
+}
+
+# What was there before the command, and what came while it ran.
+reads_until_a_command_ends()
+{
+	local rc=0
+
+	perf record -q -P tw -e cpu-clock -m 4M -a
+	perf test -w noploop 1
+	snapshot tw "$TMP/w" -- sh -c 'exec perf test -w thloop 1' 2>&1 | tee "$TMP/log"
+	"$BASE_PERF" report -i "$TMP/w" --stdio -g none --no-children --sort sym \
+		>"$TMP/report" 2>/dev/null
+	grep -q '\] noploop' "$TMP/report"
+	grep -q '\] test_loop' "$TMP/report"
+	# Nothing twice.
+	"$BASE_PERF" script -i "$TMP/w" --ns -F cpu,time,event 2>/dev/null >"$TMP/script"
+	[ -z "$(sort "$TMP/script" | uniq -d)" ]
+	snapshot tw "$TMP/w" -- sh -c 'exit 7' 2>/dev/null || rc=$?
+	[ $rc = 7 ]
+	rm -f "$TMP/w"
+	fails 1 'No such file' perf record -e persistent/tw/ -N -o "$TMP/w" -- "$TMP/nothing"
+	[ ! -e "$TMP/w" ]
+	perf ctl -d tw
+}
+
+refuses_strangers()
+{
+	chmod 711 "$TMP"
+	fails 1 'No permission' setpriv --reuid=65534 --clear-groups --inh-caps=-all \
+		perf record -e persistent/tr/ -o "$TMP/s"
+	fails 1 'No permission' setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl -d tr
+	sessions | grep -q '^tr$'
+}
+
+kills()
+{
+	snapshot tr "$TMP/k" --kill 2>&1 | grep "persistent session 'tr' ended"
+	has . "$BASE_PERF" script -i "$TMP/k" -F time
+	lacks '^tr$' sessions
+	fails 1 "No persistent session 'tr'" perf record -e persistent/tr/ -o "$TMP/none"
+	[ ! -e "$TMP/none" ]
+}
+
+# The file cannot be written: then the session must not end.
+kills_only_what_is_saved()
+{
+	perf record -q -P tk -e cpu-clock -a
+	fails 1 . perf record -e persistent/tk/ -o "$TMP/no/such/dir" --kill
+	sessions | grep -q '^tk$'
+	perf ctl -d tk
+}
+
+persistent_begin
+perf record -q -P tr -e cpu-clock/freq=999/,sched:sched_switch -g -m 1M -a
+check "a snapshot is taken without losing an event, and tells the window of each CPU" reads
+check "the file holds the attributes of the real events" has_the_real_events
+check "another perf names the functions of a process that has exited" names_the_dead
+check "another perf's script prints all CPUs, in order" script_is_ordered
+check "clock reference, rounds and build-ids are in the file" has_clock_rounds_and_build_ids
+check "two readers at once see the same records" two_readers_see_the_same
+check "a session is found by its id" reads_by_id
+check "-C reads the samples of these CPUs alone" reads_some_cpus
+check "reading changes nothing" changes_nothing
+check "with a command: what is there, and what comes until it ends" reads_until_a_command_ends
+check "neither reading nor ending is for strangers" refuses_strangers
+check "--kill ends the session" kills
+check "--kill does not end a session that could not be saved" kills_only_what_is_saved
+persistent_end

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_PERSISTENT_H
+#define __PERF_PERSISTENT_H
+
+#include <linux/perf_event.h>
+#include <linux/perf_persistent.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct evlist;
+struct perf_data;
+struct record_opts;
+
+/**
+ * struct persistent_event - one event of a session on one CPU
+ * @fd: consumer file descriptor
+ * @cpu: its CPU, -1 for an event that follows its task
+ * @index: its number on that CPU
+ * @buffer_index: number of the event whose buffer it writes to
+ * @state: PERF_PERSISTENT_STATE_* bits
+ * @id: id in its records
+ * @data_size: bytes of its ring buffer
+ * @attr: what it was created with
+ */
+struct persistent_event {
+	int			fd;
+	int			cpu;
+	u32			index;
+	u32			buffer_index;
+	u32			state;
+	u64			id;
+	u64			data_size;
+	struct perf_event_attr	attr;
+};
+
+/**
+ * struct persistent_session - a session, opened for reading
+ * @name: its name
+ * @id: its id
+ * @owner: user id of its owner
+ * @nr_events: entries of @events, over all CPUs
+ * @events: the events, by CPU and index
+ */
+struct persistent_session {
+	char			name[PERF_PERSISTENT_NAME_LEN];
+	u64			id;
+	u32			owner;
+	int			nr_events;
+	struct persistent_event	*events;
+};
+
+/* What sysfs says of a session; NULL: not for this user to know. */
+struct persistent_entry {
+	char			*name;
+	u64			id;
+	char			*cpus;
+	char			*nr_events;
+	char			*memory;
+	char			*owner;
+	char			*state;
+};
+
+/* Bytes of data area per CPU, unless the user wants others. */
+#define PERSISTENT_SAMPLE_SIZE		(512 * 1024)
+#define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
+
+int persistent__check_support(void);
+
+int persistent__list(struct persistent_entry **entries, int *nr);
+void persistent__free_list(struct persistent_entry *entries, int nr);
+bool persistent__find_id(const char *name, u64 *id);
+const char *persistent__name_error(const char *name);
+const char *persistent__state_name(u32 state);
+
+struct persistent_session *persistent_session__open(const char *what);
+int persistent_session__claim(struct persistent_session *session);
+void persistent_session__close(struct persistent_session *session);
+bool persistent_event__is_sideband(const struct persistent_event *event);
+
+/**
+ * struct persistent_opts - what the options of perf record ask for
+ * @make: name of the session to make (-P)
+ * @add: add the events to a session that exists (--add)
+ * @replace: end a session of that name first (--replace)
+ * @read: name of the session to read, or "id=ID" (-e persistent/NAME/)
+ * @other_events: -e named other events as well
+ * @kill: end the session when it has been read (--kill)
+ * @no_buildid: write no table of build-ids
+ */
+struct persistent_opts {
+	const char	*make;
+	char		*read;
+	bool		add;
+	bool		replace;
+	bool		other_events;
+	bool		kill;
+	bool		no_buildid;
+};
+
+static inline bool persistent_opts__used(const struct persistent_opts *p)
+{
+	return p->make || p->read || p->add || p->replace || p->kill;
+}
+
+int persistent_opts__parse_event(struct persistent_opts *p, const char *str);
+int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
+			   struct record_opts *opts, int argc);
+void persistent_opts__exit(struct persistent_opts *p);
+
+int persistent__make(struct persistent_opts *p, struct evlist *evlist,
+		     struct record_opts *opts);
+int persistent__record(struct persistent_opts *p, struct record_opts *opts,
+		       struct perf_data *data, int argc, const char **argv);
+
+#endif /* __PERF_PERSISTENT_H */
