@@ -1,0 +1,178 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The story of 'make run', told in the test machine: a session that the kernel
+# records survives the SIGKILL of everything that made it, is opened again by
+# its name, and shows by name where a program spent its time that is long dead.
+#
+# Everything that is told is checked; what does not hold ends the story with
+# status 1. The files are left in $OUT.
+set -euo pipefail
+
+export SESSION=blackbox
+SYSFS=/sys/bus/event_source/devices/persistent
+export HOT=$TOP/build/vm/story-hot
+HOT_FUNCTION=story_hot_function
+DATA=/tmp/$SESSION.data
+export HOME=/tmp
+
+chapter()
+{
+	printf '\n== %s\n' "$*"
+}
+
+show()
+{
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+die()
+{
+	printf '\nThe story does not hold: %s\n' "$*"
+	exit 1
+}
+
+# Memory in use, but for files in /tmp. What programs leave in caches comes back
+# with a delay, so that it is waited for, up to 20 s: used_kib [LIMIT]
+used_kib()
+{
+	local used
+
+	for _ in {1..20}; do
+		echo 3 >/proc/sys/vm/drop_caches
+		used=$(awk '{ v[$1] = $2 }
+			END { print v["MemTotal:"] - v["MemFree:"] - v["Shmem:"] }' /proc/meminfo)
+		[ "$used" -gt "${1-$used}" ] || break
+		sleep 1
+	done
+	echo "$used"
+}
+
+# What the recorder and its children do: it goes on until it is killed.
+# shellcheck disable=SC2317 # runs in a shell of its own
+recorder()
+{
+	perf record -P "$SESSION" -e cpu-clock/freq=999/,sched:sched_switch -g -a -m 4M
+	perf bench sched messaging -g 2 -l 200
+	"$HOT" 3 &
+	echo $! >/tmp/hot.pid
+	for _ in 1 2 3; do
+		gzip -c "$TOP"/build/patched/src/kernel/events/*.c >/tmp/real-files.gz
+	done
+	wait $!
+	touch /tmp/hot-has-exited
+	while :; do
+		gzip -c "$TOP"/build/patched/src/kernel/events/*.c >/tmp/real-files.gz
+	done
+}
+
+make_and_kill()
+{
+	local group seconds=0
+
+	rm -f /tmp/hot-has-exited
+	setsid bash -c "$(declare -f recorder); recorder" &
+	group=$!
+	until [ -e /tmp/hot-has-exited ]; do
+		kill -0 $group 2>/dev/null || die "the recorder ended by itself"
+		sleep 0.5
+		seconds=$((seconds + 1))
+		[ $seconds -lt 240 ] || die "the workload does not end"
+	done
+	sleep 1
+	echo
+	echo "the program with the hot function, pid $(cat /tmp/hot.pid), has exited"
+	echo "SIGKILL to the recorder, its shell and its workload: process group $group"
+	kill -KILL -- -$group
+	wait $group 2>/dev/null || true
+	! pgrep -g $group >/dev/null || die "somebody survived SIGKILL"
+	[ ! -e "/proc/$(cat /tmp/hot.pid)" ] || die "the program still lives"
+}
+
+list_sessions()
+{
+	show perf ctl -l
+	perf ctl -l | grep -q "^$SESSION " || die "the session is gone with its maker"
+	echo
+	show perf ctl -i $SESSION
+	echo
+	printf '$ perf list pmu | grep persistent\n'
+	perf list pmu 2>/dev/null | grep "persistent/$SESSION/" || die "perf list does not know it"
+}
+
+snapshot()
+{
+	show perf record -e persistent/$SESSION/ -N -o "$DATA" 2>&1 | tee /tmp/snapshot.log
+	grep -q ' 0 lost)' /tmp/snapshot.log || die "events were lost"
+}
+
+hot_percent()
+{
+	sed -n "s/^ *\([0-9.]*\)%.*story-hot .*$HOT_FUNCTION.*/\1/p;T;q" "$OUT/$SESSION.report"
+}
+
+report()
+{
+	local percent
+
+	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$DATA"
+	perf report -i "$DATA" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
+		>"$OUT/$SESSION.report"
+	sed -n "/cpu-clock/,\$s/ *\( - *- *\)\{0,1\}\$//p" "$OUT/$SESSION.report" | cut -c1-110 >/tmp/head
+	head -n 20 /tmp/head
+	percent=$(hot_percent)
+	[ -n "$percent" ] || die "the hot function of the dead program has no name in the report"
+}
+
+summary()
+{
+	local percent
+
+	percent=$(hot_percent)
+	printf 'The dead program:  pid %s, %s() of story-hot: %s %% of all cpu-clock samples\n' \
+		"$(cat /tmp/hot.pid)" $HOT_FUNCTION "$percent"
+	sed -n 's/^\[ perf record: \(CPU .*\): samples: \(.*\) ]$/Window of \1:   \2/p' /tmp/snapshot.log
+	sed -n 's/.*(\(.*\) samples, \(.*\) lost).*/Samples:           \1, lost: \2/p' /tmp/snapshot.log
+	cp "$DATA" "$OUT"
+	echo "Recording:         $OUT/$SESSION.data ($(stat -c %s "$DATA") bytes)"
+}
+
+end_session()
+{
+	local memory after
+
+	memory=$(($(cat $SYSFS/sessions/$SESSION/memory) / 1024))
+	show perf ctl -d $SESSION
+	show perf ctl -l
+	[ -z "$(ls $SYSFS/sessions)" ] || die "sysfs still lists a session"
+	[ -z "$(ls $SYSFS/events)" ] || die "sysfs still lists an event"
+	after=$(used_kib $((used_before + memory / 2)))
+	[ "$after" -le $((used_before + memory / 2)) ] ||
+		die "$((after - used_before)) KiB more are in use than before; the session had $memory KiB"
+	echo "sysfs is empty; the session had $memory KiB;" \
+	     "memory in use: $used_before KiB before, $after KiB now"
+}
+
+main()
+{
+	# Before any program that is large has run.
+	used_before=$(used_kib)
+	echo "Linux $(uname -r), $(nproc) CPUs, $(perf --version)"
+	# An emulator takes long to sample: that must not make the kernel sample less.
+	echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
+	chapter "1. A recorder makes the session '$SESSION', works, and is killed"
+	make_and_kill
+	chapter "2. A new process: which sessions are there?"
+	list_sessions
+	chapter "3. Read it, live"
+	snapshot
+	chapter "4. What happened before? (the first lines)"
+	report
+	chapter "5. End it"
+	end_session
+	chapter "Report"
+	summary
+}
+
+main
