@@ -31,7 +31,7 @@ struct perf_persistent_arg {
 };
 
 /* perf_persistent_arg::flags: the session is still being built */
-#define PERF_PERSISTENT_PARTIAL		(1U << 0)
+#define PERF_PERSISTENT_PARTIAL		0x1
 
 #define PERF_PERSISTENT_ARG_SIZE_VER0	80
 
@@ -83,9 +83,9 @@ struct perf_persistent_info {
 };
 
 /* perf_persistent_info::state */
-#define PERF_PERSISTENT_STATE_OFFLINE	(1U << 0)	/* CPU is offline */
-#define PERF_PERSISTENT_STATE_GONE	(1U << 1)	/* target task is gone */
-#define PERF_PERSISTENT_STATE_DISABLED	(1U << 2)	/* disabled by its owner */
+#define PERF_PERSISTENT_STATE_OFFLINE	0x1	/* CPU is offline */
+#define PERF_PERSISTENT_STATE_GONE	0x2	/* target task is gone */
+#define PERF_PERSISTENT_STATE_DISABLED	0x4	/* disabled by its owner */
 
 #define PERF_PERSISTENT_INFO_SIZE_VER0	128
 

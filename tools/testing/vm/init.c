@@ -46,7 +46,6 @@
 #define MAX_SPLATS	20
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define __noreturn	__attribute__((__noreturn__))
 
 static int verdict = -1;
 static int output = -1;
@@ -68,7 +67,7 @@ static void say(const char *fmt, ...)
 		fprintf(stderr, "init: %.*s", len, line);
 }
 
-static void __noreturn power_off(void)
+static _Noreturn void power_off(void)
 {
 	sync();
 	reboot(RB_POWER_OFF);
@@ -76,7 +75,7 @@ static void __noreturn power_off(void)
 		pause();
 }
 
-static void __noreturn give_up(const char *what)
+static _Noreturn void give_up(const char *what)
 {
 	say("failed %s: %s", what, strerror(errno));
 	power_off();
