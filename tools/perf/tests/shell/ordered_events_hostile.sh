@@ -1,0 +1,129 @@
+#!/bin/bash
+# Broken recordings are read as by the unchanged perf
+# SPDX-License-Identifier: GPL-2.0
+#
+# Recordings that were cut short, or in which bits were flipped, sizes and types
+# lie or times are nonsense, end perf script neither by a signal nor in a loop,
+# and print what the perf in $BASE_PERF prints (where that one survives them).
+# With PERF built with sanitizers their complaints fail the test as well.
+set -euo pipefail
+
+PERF=${PERF:-perf}
+COUNT=${HOSTILE_COUNT:-20}
+
+if [ -z "${BASE_PERF:-}" ] || [ ! -x "$BASE_PERF" ]; then
+	echo "skip: BASE_PERF does not name a perf to compare with"
+	exit 2
+fi
+if ! command -v python3 >/dev/null; then
+	echo "skip: no python3"
+	exit 2
+fi
+
+export ASAN_OPTIONS=detect_leaks=0:exitcode=99 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
+dir=$(mktemp -d /tmp/perf-ordered-hostile.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+checked=0
+base_died=0
+
+# print PERF TAG: status in $status
+print()
+{
+	status=0
+	timeout 60 "$1" script -F comm,tid,cpu,time,event,ip,period --show-task-events \
+		-i broken >"$2.out" 2>"$2.err" </dev/null || status=$?
+}
+
+# break_file SEED FILE: damage it, in a way that the seed decides
+break_file()
+{
+	python3 - "$@" <<-'END'
+	import random, struct, sys
+	random.seed(int(sys.argv[1]))
+	with open(sys.argv[2], 'rb') as f:
+	    data = bytearray(f.read())
+	kind = random.randrange(5)
+	if kind == 0:
+	    del data[random.randrange(len(data)):]
+	elif kind == 1:
+	    for _ in range(random.choice((1, 8, 64))):
+	        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+	elif kind == 2:
+	    # a header that lies: type, misc and size of what looks like a sample
+	    at = data.find(struct.pack('<IHH', 9, 2, 56), random.randrange(len(data)))
+	    if at >= 0:
+	        struct.pack_into('<IHH', data, at, random.choice((1, 3, 9, 64, 68, 71, 81, 200)),
+	                         random.randrange(65536), random.choice((0, 7, 8, 16, 56, 65535)))
+	elif kind == 3:
+	    # times from nowhere
+	    at = 0
+	    while (at := data.find(struct.pack('<IHH', 9, 2, 56), at)) >= 0:
+	        if not random.randrange(4):
+	            struct.pack_into('<Q', data, at + 32,
+	                             random.choice((0, 1, 2**63, 2**64 - 1, 2**64 - 2)))
+	        at += 56
+	else:
+	    # a field of the file's header
+	    struct.pack_into('<Q', data, 8 * random.randrange(2, 13),
+	                     random.choice((0, 1, 2**31, 2**63, 2**64 - 1, len(data))))
+	with open(sys.argv[2], 'wb') as f:
+	    f.write(data)
+	END
+}
+
+# died STATUS: by a signal, a sanitizer or the time-out; perf's own are -errno
+died()
+{
+	case $1 in
+	99|124|13[0-9]|14[0-9]) return 0 ;;
+	esac
+	return 1
+}
+
+# check NAME: what the base does not survive either is no news, but for
+# sanitizers, which it does not have.
+check()
+{
+	local own_status
+
+	print "$PERF" own
+	own_status=$status
+	print "$BASE_PERF" base
+	if died "$own_status"; then
+		if died "$status" && [ "$own_status" != 99 ]; then
+			base_died=$((base_died + 1))
+			return 0
+		fi
+		tail -n 20 own.err
+		echo "status $own_status, of the base $status: $1"
+		return 1
+	fi
+	! died "$status" || return 0
+	if [ "$status" != "$own_status" ] || ! cmp base.out own.out || ! cmp base.err own.err; then
+		diff base.err own.err | head -n 5
+		echo "differs (status $status and $own_status): $1"
+		return 1
+	fi
+	checked=$((checked + 1))
+}
+
+for form in file pipe dir; do
+	rm -rf recording
+	"$PERF" bench internals ordered-events -o recording -f "$form" -c 6 -r 10 -n 20 \
+		-e 2 -p 3 -s 50 -T 4 -t 300 -d 50 -L 5 >/dev/null
+	for ((seed = 0; seed < COUNT; seed++)); do
+		rm -rf broken
+		cp -r recording broken
+		victim=broken
+		[ "$form" != dir ] || victim=broken/data.$((seed % 6))
+		break_file "$seed" "$victim"
+		check "$form, seed $seed"
+	done
+done
+
+if [ "$checked" -lt $((2 * COUNT)) ]; then
+	echo "only $checked recordings could be compared"
+	exit 1
+fi
+echo "$checked broken recordings read alike; $base_died end both by a signal"
