@@ -56,8 +56,10 @@
  *                        +----------> ENDED <--------+
  *                           or all events claimed
  *
- *  BUILDING: neither listed nor to be opened. RUNNING: both. ENDED: nobody finds it,
- *  its name is free; the object stays until its last member is freed.
+ *  BUILDING: neither listed nor to be opened. RUNNING: both; it is listed a moment
+ *  before it can be opened (ENOENT), and if its completion fails, is unlisted again.
+ *  ENDED: nobody finds it, its name is free; the object stays until its last member
+ *  is freed.
  *
  * What happens when
  * -----------------
@@ -184,24 +186,20 @@ static bool perf_persistent_may_use(struct perf_persistent_session *s)
 }
 
 /**
- * perf_persistent_nr_events - how many indices are in use on a CPU?
+ * perf_persistent_nr_events - how many indices were given on a CPU?
  * @s: the session
  * @cpu: the CPU
  *
- * Return: one more than the highest index; an index below may be one that was claimed
+ * Return: one more than the highest index ever; events below may have been claimed
  */
 u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu)
 {
-	struct perf_persistent_event *pe;
-	unsigned long key;
-	u32 nr = 0;
+	void *next;
 
 	perf_persistent_assert_readable();
 
-	xa_for_each_range(&s->events, key, pe, perf_persistent_key(cpu, 0),
-			  perf_persistent_key(cpu, PERF_PERSISTENT_INDEX_MAX))
-		nr = pe->index + 1;
-	return nr;
+	next = xa_load(&s->next_index, cpu + 1);
+	return next ? xa_to_value(next) : 0;
 }
 
 /**
@@ -235,7 +233,10 @@ u32 perf_persistent_event_state(struct perf_persistent_event *pe)
 {
 	struct perf_event *event = pe->event;
 
-	/* Off its context since its CPU went away, though that may be back. */
+	/*
+	 * Off its context since its CPU went away, though that may be back. That took it
+	 * to PERF_EVENT_STATE_OFF: whether it had been disabled before is not known.
+	 */
 	if (!(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT) ||
 	    !cpu_online(READ_ONCE(event->cpu)))
 		return PERF_PERSISTENT_STATE_OFFLINE;
@@ -268,12 +269,13 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 	if (!s || s->state != PERF_PERSISTENT_RUNNING)
 		return ERR_PTR(-ENOENT);
 
+	/* Which events there are is the owner's business. */
+	if (!perf_persistent_may_use(s))
+		return ERR_PTR(-EACCES);
+
 	pe = xa_load(&s->events, perf_persistent_key(cpu, index));
 	if (!pe)
 		return ERR_PTR(-ENOENT);
-
-	if (!perf_persistent_may_use(s))
-		return ERR_PTR(-EACCES);
 
 	refcount_inc(&pe->users);
 	return pe;
@@ -300,13 +302,11 @@ static int perf_persistent_may_trace(struct perf_event *event)
 }
 #endif
 
-/**
- * perf_persistent_may_open - may the current task have this event?
- * @event: the event
- *
- * What perf_event_open() checks, for one who did not come through it.
+/*
+ * What perf_event_open() checks, for one who did not come through it. What a PMU's
+ * event_init() asks for on top of that is known for tracepoints and probes alone.
  */
-int perf_persistent_may_open(struct perf_event *event)
+static int perf_persistent_may_open(struct perf_event *event)
 {
 	int err;
 
@@ -332,6 +332,31 @@ int perf_persistent_may_open(struct perf_event *event)
 	return security_perf_event_read(event);
 }
 
+/**
+ * perf_persistent_may_read - may the current task have the event, and its buffer?
+ * @pe: the event
+ *
+ * Who has the one sees what all others wrote to the other, also those claimed since.
+ */
+int perf_persistent_may_read(struct perf_persistent_event *pe)
+{
+	struct perf_event *event;
+	int err;
+
+	/* Also if it is off the buffer's list. */
+	err = perf_persistent_may_open(pe->event);
+	if (err)
+		return err;
+
+	guard(rcu)();
+	list_for_each_entry_rcu(event, &pe->rb->event_list, rb_entry) {
+		err = perf_persistent_may_open(event);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* The end */
 
 /**
@@ -347,7 +372,7 @@ void perf_persistent_put(struct perf_persistent_event *pe)
 
 	perf_persistent_drop_buffer(pe);
 	perf_event_release_kernel(pe->event);
-	kfree(pe);
+	kfree_rcu(pe, rcu);
 	kobject_put(&s->kobj);
 }
 
@@ -362,8 +387,10 @@ static bool perf_persistent_take_back(struct perf_persistent_event *pe)
 	if (pe->claimed)
 		return false;
 
-	pe->claimed = true;
+	WRITE_ONCE(pe->claimed, true);
 	xa_erase(&s->events, perf_persistent_key(pe->cpu, pe->index));
+	/* Readers' poll() says so. */
+	wake_up_all(&pe->event->waitq);
 	return true;
 }
 
@@ -529,6 +556,7 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 
 	kobject_init(&s->kobj, &perf_persistent_ktype);
 	xa_init(&s->events);
+	xa_init(&s->next_index);
 	s->state = PERF_PERSISTENT_BUILDING;
 	s->id = ++perf_persistent_last_id;
 	s->owner = current_euid();
@@ -570,7 +598,7 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 #define PERF_PERSISTENT_ATTACH_TRIES	100
 
 /* Give the event its buffer, and make it a member. It does not change any more then. */
-static int perf_persistent_attach(struct perf_persistent_event *pe)
+static int perf_persistent_attach(struct perf_persistent_event *pe, bool complete)
 {
 	struct perf_event *event = pe->event;
 	struct perf_event_context *ctx;
@@ -589,7 +617,7 @@ static int perf_persistent_attach(struct perf_persistent_event *pe)
 		if (event->group_leader != event || event->nr_siblings)
 			err = -EINVAL;
 		else
-			err = perf_persistent_adopt_buffer(pe, &spare);
+			err = perf_persistent_adopt_buffer(pe, &spare, complete);
 		if (!err) {
 			/* Pairs with smp_load_acquire() of who has the event open */
 			smp_store_release(&event->persistent, pe);
@@ -614,6 +642,21 @@ static void perf_persistent_set_running(struct perf_persistent_session *s)
 	lockdep_assert_held(&perf_persistent_mutex);
 	guard(mutex)(&perf_persistent_lock);
 	WRITE_ONCE(s->state, PERF_PERSISTENT_RUNNING);
+}
+
+/* Is there nobody but members, and who becomes one, that writes to members' buffers? */
+static bool perf_persistent_sealed(struct perf_persistent_session *s, struct perf_event *event)
+{
+	struct perf_persistent_event *pe;
+	unsigned long key;
+
+	perf_persistent_assert_readable();
+
+	xa_for_each(&s->events, key, pe) {
+		if (!perf_persistent_all_members(s, pe->rb, event))
+			return false;
+	}
+	return true;
 }
 
 static int perf_persistent_add(struct perf_persistent_session *s, struct perf_event *event,
@@ -648,19 +691,32 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	if (err)
 		goto err_free;
 
+	/* Room for the next index; not given yet. */
+	err = xa_err(xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index),
+			      GFP_KERNEL_ACCOUNT));
+	if (err)
+		goto err_reserve;
+
+	err = -EINVAL;
+	if (complete && !perf_persistent_sealed(s, event))
+		goto err_reserve;
+
 	if (complete) {
 		err = perf_persistent_publish(s);
 		if (err)
 			goto err_reserve;
 	}
 
-	err = perf_persistent_attach(pe);
+	err = perf_persistent_attach(pe, complete || s->state == PERF_PERSISTENT_RUNNING);
 	if (err)
 		goto err_publish;
 
 	kobject_get(&s->kobj);
-	scoped_guard(mutex, &perf_persistent_lock)
+	scoped_guard(mutex, &perf_persistent_lock) {
 		xa_store(&s->events, key, pe, GFP_KERNEL_ACCOUNT);
+		xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index + 1),
+			 GFP_KERNEL_ACCOUNT);
+	}
 	if (complete)
 		perf_persistent_set_running(s);
 	perf_remove_from_owner(event);
@@ -693,6 +749,9 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 		return -EACCES;
 
 	if (*arg->name && strcmp(arg->name, s->name))
+		return -EINVAL;
+
+	if (!perf_persistent_sealed(s, pe->event))
 		return -EINVAL;
 
 	err = perf_persistent_publish(s);

@@ -39,6 +39,7 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg);
 bool perf_persistent_release(struct perf_event *event);
 int perf_persistent_set_output(struct perf_event *event, struct perf_event *output_event);
+int perf_persistent_redirected(struct perf_event *event);
 int perf_persistent_toggle_paused(struct perf_buffer *rb, bool pause);
 bool perf_persistent_mkwrite(struct perf_event *event);
 
@@ -75,6 +76,11 @@ static inline bool perf_persistent_release(struct perf_event *event)
 
 static inline int perf_persistent_set_output(struct perf_event *event,
 					     struct perf_event *output_event)
+{
+	return 0;
+}
+
+static inline int perf_persistent_redirected(struct perf_event *event)
 {
 	return 0;
 }

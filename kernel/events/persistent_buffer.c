@@ -18,6 +18,11 @@
  * protected by rb->event_lock, and each forbids the other: what readers of a
  * session see there, the kernel wrote. Under the same lock UNCLAIM resumes a
  * paused buffer, nobody may do it later.
+ *
+ * Who writes to the buffer of a RUNNING session is a member of it: a session is not
+ * completed, nor joined later, with a buffer that others were redirected into; and
+ * once it is sealed nobody is. What such an event wrote before it was closed stays in
+ * the buffer: the creator alone knows what it was.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -179,10 +184,33 @@ static void perf_persistent_take_from_mm(struct perf_buffer *rb)
 	rb->mmap_mm = NULL;
 }
 
-static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct perf_buffer *rb)
+/**
+ * perf_persistent_all_members - are all who write to a buffer members of the session?
+ * @s: the session
+ * @rb: the buffer, sealed
+ * @joining: an event that is about to become a member
+ */
+bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_buffer *rb,
+				 struct perf_event *joining)
+{
+	struct perf_persistent_event *pe;
+	struct perf_event *event;
+
+	guard(rcu)();
+	list_for_each_entry_rcu(event, &rb->event_list, rb_entry) {
+		pe = READ_ONCE(event->persistent);
+		if (event != joining && (!pe || pe->session != s))
+			return false;
+	}
+	return true;
+}
+
+static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct perf_buffer *rb,
+				       bool complete)
 {
 	bool shared = perf_persistent_shares(pe, rb);
-	unsigned long extra = 0;
+	/* Events that share a buffer must not be for nothing. */
+	unsigned long extra = 1;
 	int err;
 
 	if (!shared) {
@@ -205,19 +233,24 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	if (err)
 		goto err_uncharge;
 
+	err = -EINVAL;
+	if (complete && !perf_persistent_all_members(pe->session, rb, pe->event))
+		goto err_unseal;
+
 	err = -EAGAIN;
 	if (!atomic_inc_not_zero(&rb->mmap_count))
 		goto err_unseal;
 
-	if (!shared)
+	if (shared)
+		pe->user = get_current_user();
+	else
 		perf_persistent_take_from_mm(rb);
 	return 0;
 
 err_unseal:
 	perf_persistent_unseal(rb);
 err_uncharge:
-	if (!shared)
-		perf_persistent_uncharge(current_user(), extra);
+	perf_persistent_uncharge(current_user(), extra);
 	return err;
 }
 
@@ -225,10 +258,12 @@ err_uncharge:
  * perf_persistent_adopt_buffer - make the event's buffer the session's
  * @pe: the member to be
  * @spare: a buffer for an event that has none; NULL afterwards if it was used
+ * @complete: readers can open the session then: nobody but members may write there
  *
  * Return: 0; -EAGAIN if a spare is wanted, or a mapping is just going away; other errors
  */
-int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare)
+int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare,
+				 bool complete)
 {
 	struct perf_event *event = pe->event;
 	int err;
@@ -237,7 +272,7 @@ int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_b
 	lockdep_assert_held(&event->mmap_mutex);
 
 	if (event->rb) {
-		err = perf_persistent_keep_buffer(pe, event->rb);
+		err = perf_persistent_keep_buffer(pe, event->rb, complete);
 		if (err)
 			return err;
 	} else {
@@ -267,6 +302,11 @@ void perf_persistent_drop_buffer(struct perf_persistent_event *pe)
 {
 	perf_persistent_unseal(pe->rb);
 	perf_mmap_put(pe->event, pe->rb);
+
+	if (pe->user) {
+		perf_persistent_uncharge(pe->user, 1);
+		free_uid(pe->user);
+	}
 }
 
 /**
@@ -287,6 +327,28 @@ int perf_persistent_set_output(struct perf_event *event, struct perf_event *outp
 		return -EBUSY;
 
 	return 0;
+}
+
+/**
+ * perf_persistent_redirected - the event's output was redirected
+ * @event: the event
+ *
+ * UNCLAIM may have taken the buffer since perf_persistent_set_output(), through an event
+ * whose mmap_mutex is not held here. Whichever comes second finds the other out, by
+ * rb->event_lock: UNCLAIM, that there is somebody on the buffer's list; and this, that
+ * the buffer is a session's.
+ *
+ * Return: -EBUSY if it is; the event has no buffer then
+ */
+int perf_persistent_redirected(struct perf_event *event)
+{
+	lockdep_assert_held(&event->mmap_mutex);
+
+	if (!event->rb || !READ_ONCE(event->rb->persistent))
+		return 0;
+
+	ring_buffer_attach(event, NULL);
+	return -EBUSY;
 }
 
 /**

@@ -23,7 +23,8 @@
  *
  * A pairs with B: who was told of a wakeup sees what caused it. That the count is
  * raised before the waitq is woken, and read after it was joined, makes that none
- * is missed.
+ * is missed. CLAIM is told by EPOLLHUP; that a CPU goes offline, or that the event is
+ * disabled, is not.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -69,16 +70,21 @@ static __poll_t perf_persistent_poll(struct file *file, poll_table *wait)
 {
 	struct perf_persistent_consumer *consumer = file->private_data;
 	struct perf_persistent_event *pe = consumer->pe;
+	__poll_t events = 0;
 	int wakeups;
 
 	poll_wait(file, &pe->event->waitq, wait);
 
+	/* It is not a session's any more, and ends with its last file. */
+	if (READ_ONCE(pe->claimed))
+		events |= EPOLLHUP;
+
 	/* B, matches A: see above, and perf_persistent_wakeup() */
 	wakeups = atomic_read_acquire(&pe->rb->wakeups);
-	if (atomic_xchg(&consumer->wakeups, wakeups) == wakeups)
-		return 0;
+	if (atomic_xchg(&consumer->wakeups, wakeups) != wakeups)
+		events |= EPOLLIN | EPOLLRDNORM;
 
-	return EPOLLIN | EPOLLRDNORM;
+	return events;
 }
 
 static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -233,7 +239,7 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 	if (IS_ERR(pe))
 		return PTR_ERR(pe);
 
-	err = perf_persistent_may_open(pe->event);
+	err = perf_persistent_may_read(pe);
 	if (err)
 		goto err_put;
 

@@ -70,7 +70,7 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 
 	if (!uarg) {
 		err = perf_persistent_unclaim(event, &arg, &id);
-		return err ?: id;
+		return err ? err : (long)id;
 	}
 
 	err = perf_persistent_copy_in(&arg, sizeof(arg), PERF_PERSISTENT_ARG_SIZE_VER0, uarg,
@@ -113,6 +113,10 @@ static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
 #endif
 }
 
+/*
+ * The attr as it was opened, but for what the event's PMU made of it: where a type was
+ * encoded in the config of PERF_TYPE_HARDWARE or PERF_TYPE_HW_CACHE, that is gone.
+ */
 static void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr)
 {
 	struct perf_event_context *ctx;

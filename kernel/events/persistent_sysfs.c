@@ -194,6 +194,7 @@ static void perf_persistent_session_release(struct kobject *kobj)
 	struct perf_persistent_session *s = to_session(kobj);
 
 	xa_destroy(&s->events);
+	xa_destroy(&s->next_index);
 	kfree(s);
 }
 

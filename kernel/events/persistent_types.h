@@ -42,6 +42,7 @@ enum perf_persistent_state {
  * @kobj: .../persistent/sessions/NAME; holds the reference count
  * @entry: on the list of sessions
  * @events: unclaimed events, by perf_persistent_key()
+ * @next_index: by CPU + 1: number of the next event there; never used again
  * @state: see enum perf_persistent_state
  * @id: never used again
  * @owner: effective user who made it
@@ -52,6 +53,7 @@ struct perf_persistent_session {
 	struct kobject			kobj;
 	struct list_head		entry;
 	struct xarray			events;
+	struct xarray			next_index;
 	enum perf_persistent_state	state;
 	u32				id;
 	kuid_t				owner;
@@ -65,10 +67,12 @@ struct perf_persistent_session {
  * @session: the session, with a reference
  * @event: the event; its first reference is what the last user gives up
  * @rb: the event's buffer, with a reference; never changes
- * @cpu: the CPU it was opened on; a PMU may move event->cpu
+ * @cpu: event->cpu at UNCLAIM; a PMU may move the event later
  * @index: number of the event on its CPU
+ * @user: who was charged a page for a member that brought no buffer, or NULL
  * @claimed: taken back; no longer on session->events
  * @claim_entry: private to perf_persistent_abort()
+ * @rcu: for perf_persistent_may_read(), which comes here from the buffer
  */
 struct perf_persistent_event {
 	refcount_t			users;
@@ -77,8 +81,10 @@ struct perf_persistent_event {
 	struct perf_buffer		*rb;
 	int				cpu;
 	u32				index;
+	struct user_struct		*user;
 	bool				claimed;
 	struct list_head		claim_entry;
+	struct rcu_head			rcu;
 };
 
 /* An event's place in session->events: those of one CPU follow each other. */
@@ -100,7 +106,7 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 int perf_persistent_claim(struct perf_persistent_event *pe);
 struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
 void perf_persistent_put(struct perf_persistent_event *pe);
-int perf_persistent_may_open(struct perf_event *event);
+int perf_persistent_may_read(struct perf_persistent_event *pe);
 u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
 u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
 u32 perf_persistent_event_state(struct perf_persistent_event *pe);
@@ -109,7 +115,10 @@ u32 perf_persistent_event_state(struct perf_persistent_event *pe);
 struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event);
 void perf_persistent_free_buffer(struct perf_buffer *rb);
 bool perf_persistent_wants_buffer(struct perf_event *event);
-int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare);
+int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare,
+				 bool complete);
+bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_buffer *rb,
+				 struct perf_event *joining);
 void perf_persistent_drop_buffer(struct perf_persistent_event *pe);
 
 /* persistent_ioctl.c */

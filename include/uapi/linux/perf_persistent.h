@@ -55,7 +55,8 @@ struct perf_rb_reserved {
  * @state: out: PERF_PERSISTENT_STATE_* bits; 0: the event runs
  * @id: out: id of the session
  * @index: out: number of this event on its CPU, from 0
- * @nr_events: out: number of events that the session has on that CPU
+ * @nr_events: out: numbers given to events on that CPU so far; an index below may be
+ *      that of an event that was claimed (ENOENT)
  * @cpu: out: CPU of the event, -1 for an event that follows its task
  * @owner_uid: out: owner of the session, as seen from the caller's user namespace
  * @data_size: out: size of the data area of the event's ring buffer in bytes
@@ -85,7 +86,7 @@ struct perf_persistent_info {
 /* perf_persistent_info::state */
 #define PERF_PERSISTENT_STATE_OFFLINE	0x1	/* CPU is offline */
 #define PERF_PERSISTENT_STATE_GONE	0x2	/* target task is gone */
-#define PERF_PERSISTENT_STATE_DISABLED	0x4	/* disabled by its owner */
+#define PERF_PERSISTENT_STATE_DISABLED	0x4	/* disabled by its owner, or in error */
 
 #define PERF_PERSISTENT_INFO_SIZE_VER0	128
 

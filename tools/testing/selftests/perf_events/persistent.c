@@ -397,6 +397,50 @@ TEST_F(persistent, two_readers)
 	}
 }
 
+/* What one reader is told is not taken from the other. */
+TEST_F(persistent, poll_is_per_reader)
+{
+	int64_t id = unclaim(self->fd, 0, 0, "told");
+	struct pollfd p[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	int i;
+
+	ASSERT_LT(0, id);
+	p[0].fd = reopen(id, 0, 0);
+	p[1].fd = reopen(id, 0, 0);
+	for (i = 0; i < 100; i++) {
+		leave_record("told");
+		EXPECT_EQ(1, poll(&p[i % 2], 1, 1000));
+		EXPECT_EQ(1, poll(&p[!(i % 2)], 1, 0));
+	}
+	EXPECT_EQ(id, claim(p[0].fd));
+	close(p[0].fd);
+	close(p[1].fd);
+}
+
+static void *claim_soon(void *fd)
+{
+	usleep(100000);
+	claim(*(int *)fd);
+	return NULL;
+}
+
+/* A reader that sleeps in poll() is told that the event was claimed. */
+TEST_F(persistent, poll_tells_claim)
+{
+	int64_t id = unclaim(self->fd, 0, 0, "hup");
+	struct pollfd p = { .events = 0 };
+	pthread_t thread;
+
+	ASSERT_LT(0, id);
+	p.fd = reopen(id, 0, 0);
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, claim_soon, &self->fd));
+	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(POLLHUP, p.revents);
+	pthread_join(thread, NULL);
+	close(p.fd);
+}
+
 static void *leave_record_soon(void *unused)
 {
 	usleep(100000);
@@ -617,7 +661,7 @@ TEST_F(persistent, creator_after)
 	ASSERT_EQ(0, ioctl(redirected, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
 	/* Who paused it could not resume it: it is resumed. */
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
-	id = unclaim(self->fd, 0, 0, "creator");
+	id = unclaim(self->fd, PERF_PERSISTENT_PARTIAL, 0, "creator");
 	ASSERT_LT(0, id);
 	leave_record("resumed");
 	EXPECT_TRUE(recorded(mine, "resumed"));
@@ -645,6 +689,15 @@ TEST_F(persistent, creator_after)
 	EXPECT_EQ(-1, group);
 	EXPECT_EQ(EBUSY, errno);
 
+	/* Readers could not tell what comes from an event that is not of the session. */
+	EXPECT_EQ(-1, unclaim(self->fd, 0, id, ""));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, unclaim(other, 0, id, ""));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, reopen(id, 0, 0));
+	close(redirected);
+	EXPECT_EQ(id, unclaim(self->fd, 0, id, ""));
+
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
 	ASSERT_EQ(0, info(self->fd, &inf));
 	EXPECT_EQ(PERF_PERSISTENT_STATE_DISABLED, inf.state);
@@ -659,7 +712,32 @@ TEST_F(persistent, creator_after)
 	EXPECT_EQ(id, claim(self->fd));
 	munmap(mine, 2 * PAGE);
 	close(other);
+}
+
+/* Nor is a session made, or a complete one joined, with such a buffer. */
+TEST_F(persistent, foreign_writer)
+{
+	int redirected = open_comm(0), other = open_comm(0);
+	int64_t id;
+	void *mine;
+
+	mine = map(self->fd, PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mine);
+	ASSERT_EQ(0, ioctl(redirected, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
+	EXPECT_EQ(-1, unclaim(self->fd, 0, 0, "foreign"));
+	EXPECT_EQ(EINVAL, errno);
+	id = unclaim(other, 0, 0, "foreign");
+	ASSERT_LT(0, id);
+	EXPECT_EQ(-1, unclaim(self->fd, 0, id, ""));
+	EXPECT_EQ(EINVAL, errno);
+	/* It was not touched: it can be paused, and joins when it is its event's alone. */
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
 	close(redirected);
+	EXPECT_EQ(id, unclaim(self->fd, 0, id, ""));
+	EXPECT_EQ(id, claim(self->fd));
+	EXPECT_EQ(id, claim(other));
+	munmap(mine, 2 * PAGE);
+	close(other);
 }
 
 /* A consumer is nobody's leader, nor output. */
@@ -758,6 +836,9 @@ TEST_F(persistent, redirected)
 	EXPECT_EQ(size + PAGE, strtoul(sysfs("sessions/%s/memory", "redirected"), NULL, 10));
 	munmap(mine, size + PAGE);
 
+	/* The buffer, and a page for the event that brought none. */
+	EXPECT_EQ(self->before.mlocked + 6, perf_mlock());
+
 	fd = reopen(id, 0, 0);
 	fd2 = reopen(id, 0, 1);
 	ASSERT_EQ(0, info(fd2, &inf));
@@ -799,7 +880,7 @@ TEST_F(persistent, buffer_of_other_session)
 	mine = map(self->fd, 4 * PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);
 	ASSERT_EQ(0, ioctl(second, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
-	id = unclaim(self->fd, 0, 0, "one");
+	id = unclaim(self->fd, PERF_PERSISTENT_PARTIAL, 0, "one");
 	ASSERT_LT(0, id);
 	EXPECT_EQ(-1, unclaim(second, 0, 0, "two"));
 	EXPECT_EQ(EBUSY, errno);
@@ -895,6 +976,18 @@ TEST_F(persistent, claimed_one_by_one)
 	EXPECT_EQ(3, inf.nr_events);
 	EXPECT_STREQ("2", sysfs("sessions/%s/nr_events", "onebyone"));
 	EXPECT_EQ(id, claim(fd));
+
+	/* A number is not given again: who has its event still open would be misled. */
+	{
+		int fourth = open_comm(0);
+
+		ASSERT_EQ(id, unclaim(fourth, 0, id, ""));
+		ASSERT_EQ(0, info(fourth, &inf));
+		EXPECT_EQ(3, inf.index);
+		EXPECT_EQ(4, inf.nr_events);
+		EXPECT_EQ(id, claim(fourth));
+		close(fourth);
+	}
 	EXPECT_EQ(id, claim(second));
 	EXPECT_STREQ("", sysfs("sessions/%s/id", "onebyone"));
 	close(fd);

@@ -144,6 +144,23 @@ TEST_F(errors, arg)
 
 	EXPECT_REFUSED(EFAULT, ioctl(self->fd, PERF_EVENT_IOC_UNCLAIM, 8));
 
+	/* Without an argument errors are the same. */
+	{
+		struct perf_event_attr attr = comm_attr();
+		int fd, id;
+
+		attr.write_backward = 0;
+		fd = event_open(&attr, -1, 0, -1, 0);
+		EXPECT_REFUSED(EINVAL, ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL));
+		close(fd);
+		fd = open_comm(0);
+		id = ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL);
+		EXPECT_LT(0, id);
+		EXPECT_REFUSED(EBUSY, ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL));
+		EXPECT_EQ(id, claim(fd));
+		close(fd);
+	}
+
 	/* Grown by zeroes, and with another size encoded in the command. */
 	u.arg.size = sizeof(u);
 	u.tail = 0;
@@ -377,6 +394,7 @@ static int nobody_looks(int64_t id, int fd)
 	if (mine < 0)
 		return 96;
 	ret = refused(EACCES, reopen(id, 0, 0)) ?:
+	      refused(EACCES, reopen(id, 0, 1)) ?:
 	      refused(EACCES, unclaim(mine, 0, id, "")) ?:
 	      refused(EEXIST, unclaim(mine, 0, 0, "roots"));
 	if (ret)
@@ -604,6 +622,53 @@ TEST_F(errors, tracepoint)
 	ASSERT_LE(0, again);
 	EXPECT_EQ(id, claim(again));
 	close(again);
+	close(fd);
+}
+
+static int nobody_shares_raw(int64_t id, int fd)
+{
+	int mine = open_comm(0);
+	void *base = map(mine, 4 * PAGE, PROT_READ);
+
+	if (mine < 0 || base == MAP_FAILED || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, mine))
+		return 96;
+	id = unclaim(mine, PERF_PERSISTENT_PARTIAL, 0, "shared");
+	if (id < 0 || unclaim(fd, 0, id, "") != id)
+		return errno;
+	return 0;
+}
+
+/* Who may open an event, but not those that write to the same buffer, gets neither. */
+TEST_F(errors, shared_buffer)
+{
+	long nr = read_long("/sys/kernel/tracing/events/sched/sched_switch/id");
+	struct perf_event_attr attr = comm_attr();
+	int64_t id;
+	int fd, i;
+
+	if (nr < 0)
+		SKIP(return, "no tracefs");
+
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = nr;
+	attr.comm = 0;
+	attr.exclude_kernel = 0;
+	attr.sample_period = 1;
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	fd = event_open(&attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, write_long(PARANOID, -1));
+	ASSERT_EQ(0, as_nobody(nobody_shares_raw, 0, fd));
+	id = strtol(sysfs("sessions/%s/id", "shared"), NULL, 10);
+	ASSERT_LT(0, id);
+	ASSERT_EQ(0, write_long(PARANOID, 0));
+	EXPECT_EQ(0, as_nobody(nobody_gets_no_raw, id, -1));
+	for (i = 0; i < 2; i++) {
+		int again = reopen(id, 0, i);
+
+		EXPECT_EQ(id, claim(again));
+		close(again);
+	}
 	close(fd);
 }
 
