@@ -130,8 +130,8 @@ reads_some_cpus()
 {
 	snapshot tr "$TMP/c" -C 0 2>/dev/null
 	[ "$("$BASE_PERF" script -i "$TMP/c" -F cpu 2>/dev/null | sort -u | tr -d ' []')" = 000 ]
-	fails 1 'no events on CPUs 0' sh -c "
-		perf record -q -P tz -e cpu-clock -C 1 && perf record -e persistent/tz/ -C 0 -o $TMP/z"
+	perf record -q -P tz -e cpu-clock -C 1
+	fails 1 'no events on CPUs 0' perf record -e persistent/tz/ -C 0 -o "$TMP/z"
 	perf ctl -d tz
 	[ ! -e "$TMP/z" ]
 }
