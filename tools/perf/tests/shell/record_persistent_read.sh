@@ -59,11 +59,12 @@ has_clock_rounds_and_build_ids()
 	"$BASE_PERF" buildid-list -i "$TMP/d" | tee "$TMP/ids"
 	grep -q 'kernel.kallsyms' "$TMP/ids"
 	grep -q '/perf$' "$TMP/ids"
-	# The last sample's time of day is no more than a minute ago.
+	# The last sample was taken since this script began.
 	last=$("$BASE_PERF" script -i "$TMP/d" -F tod 2>/dev/null | tail -n 1 | sed 's/\..*//')
 	now=$(date +%s)
-	echo "last sample: $last"
-	[ $((now - $(date -d "$last" +%s))) -lt 60 ]
+	echo "last sample: $last, begun at $(date -d "@$BEGUN")"
+	[ "$(date -d "$last" +%s)" -ge "$BEGUN" ]
+	[ "$(date -d "$last" +%s)" -le "$now" ]
 }
 
 # samples FILE CPU: one a line, with its call chain; the time comes first
@@ -196,6 +197,7 @@ kills_only_what_is_saved()
 }
 
 persistent_begin
+BEGUN=$(date +%s)
 perf record -q -P tr -e cpu-clock/freq=999/,sched:sched_switch -g -m 1M -a
 check "a snapshot is taken without losing an event, and tells the window of each CPU" reads
 check "the file holds the attributes of the real events" has_the_real_events
