@@ -337,6 +337,8 @@ static int perf_persistent_may_open(struct perf_event *event)
  * @pe: the event
  *
  * Who has the one sees what all others wrote to the other, also those claimed since.
+ *
+ * Return: 0; -EBUSY while others than members write to the buffer
  */
 int perf_persistent_may_read(struct perf_persistent_event *pe)
 {
@@ -347,6 +349,9 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 	err = perf_persistent_may_open(pe->event);
 	if (err)
 		return err;
+
+	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
+		return -EBUSY;
 
 	guard(rcu)();
 	list_for_each_entry_rcu(event, &pe->rb->event_list, rb_entry) {
@@ -707,7 +712,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 			goto err_reserve;
 	}
 
-	err = perf_persistent_attach(pe, complete || s->state == PERF_PERSISTENT_RUNNING);
+	err = perf_persistent_attach(pe, complete);
 	if (err)
 		goto err_publish;
 

@@ -19,10 +19,11 @@
  * session see there, the kernel wrote. Under the same lock UNCLAIM resumes a
  * paused buffer, nobody may do it later.
  *
- * Who writes to the buffer of a RUNNING session is a member of it: a session is not
- * completed, nor joined later, with a buffer that others were redirected into; and
- * once it is sealed nobody is. What such an event wrote before it was closed stays in
- * the buffer: the creator alone knows what it was.
+ * Who writes to a buffer that readers get is a member of its session. Once a buffer is
+ * sealed, no event is redirected into it. One that was before has to become a member,
+ * or to be closed: before the session is completed (EINVAL); in a RUNNING one, which
+ * is joined event by event, before the first reader is let in (EBUSY). What it wrote
+ * until it was closed stays in the buffer: the creator alone knows what it was.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -258,7 +259,7 @@ err_uncharge:
  * perf_persistent_adopt_buffer - make the event's buffer the session's
  * @pe: the member to be
  * @spare: a buffer for an event that has none; NULL afterwards if it was used
- * @complete: readers can open the session then: nobody but members may write there
+ * @complete: it is what completes the session: nobody but members may write there
  *
  * Return: 0; -EAGAIN if a spare is wanted, or a mapping is just going away; other errors
  */

@@ -714,10 +714,13 @@ TEST_F(persistent, creator_after)
 	close(other);
 }
 
-/* Nor is a session made, or a complete one joined, with such a buffer. */
+/*
+ * Nor is a session made at once with such a buffer. A complete one is joined event by
+ * event: readers are let in when all are members.
+ */
 TEST_F(persistent, foreign_writer)
 {
-	int redirected = open_comm(0), other = open_comm(0);
+	int redirected = open_comm(0), other = open_comm(0), fd;
 	int64_t id;
 	void *mine;
 
@@ -728,14 +731,20 @@ TEST_F(persistent, foreign_writer)
 	EXPECT_EQ(EINVAL, errno);
 	id = unclaim(other, 0, 0, "foreign");
 	ASSERT_LT(0, id);
-	EXPECT_EQ(-1, unclaim(self->fd, 0, id, ""));
-	EXPECT_EQ(EINVAL, errno);
-	/* It was not touched: it can be paused, and joins when it is its event's alone. */
+	/* It was not touched: it can be paused. */
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
-	close(redirected);
 	EXPECT_EQ(id, unclaim(self->fd, 0, id, ""));
-	EXPECT_EQ(id, claim(self->fd));
+	EXPECT_EQ(-1, reopen(id, 0, 1));
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_EQ(id, unclaim(redirected, 0, id, ""));
+	fd = reopen(id, 0, 1);
+	EXPECT_LE(0, fd);
+	EXPECT_EQ(id, claim(redirected));
+	close(redirected);
+	/* Claimed as it is, it was let in as a member. */
+	EXPECT_EQ(id, claim(fd));
 	EXPECT_EQ(id, claim(other));
+	close(fd);
 	munmap(mine, 2 * PAGE);
 	close(other);
 }
