@@ -14,49 +14,49 @@ help:
 
 #: make run      set-up, build, then the main job in the VM: a story with a report at its end
 run: set-up
-	@$(VM)/build all patched
-	@$(VM)/run-story
+	@$(VM)/build.sh all patched
+	@$(VM)/run-story.sh
 
 #: make test [ONLY=PATTERN]  set-up, build, every test; last line: 'N passed, N failed, N skipped'
 test: set-up
-	@$(VM)/build
-	@$(VM)/run-tests
+	@$(VM)/build.sh
+	@$(VM)/run-tests.sh
 
 #: make bench [ONLY=PATTERN] every benchmark, patched beside base in one run; table of ratios
 bench: set-up
-	@$(VM)/build all base patched
-	@$(VM)/run-benches
+	@$(VM)/build.sh all base patched
+	@$(VM)/run-benches.sh
 
 #: make vm CMD='...' [VARIANT=patched|base|debug] [SMP=2] [MEM=2G] [ACCEL=single|multi|kvm]
 #:         [ICOUNT=1] [APPEND='...'] [TIMEOUT=600]   boot, run CMD as root, exit with its status
 vm: set-up
-	@$(VM)/build kernel $(or $(VARIANT),patched)
-	@$(VM)/build perf $(or $(VARIANT),patched)
-	@$(VM)/vm
+	@$(VM)/build.sh kernel $(or $(VARIANT),patched)
+	@$(VM)/build.sh perf $(or $(VARIANT),patched)
+	@$(VM)/vm.sh
 
 #: make check    checkpatch --strict, series and manifest checks, sparse, shellcheck
 check: set-up
-	@$(VM)/build --stage-only
+	@$(VM)/build.sh --stage-only
 	@patches/check
 
 #: make series [BISECT=1]    the emailable patches in build/series; with BISECT=1 each step is built
 series: set-up
-	@$(VM)/build --stage-only
+	@$(VM)/build.sh --stage-only
 	@patches/mail
 
 #: make build    the three variants: build/VARIANT/bzImage, build/VARIANT/bin/perf
 build: set-up
-	@$(VM)/build
+	@$(VM)/build.sh
 
 #: make deps     install the Debian packages that all of this needs
 deps set-up:
-	@$(VM)/deps
+	@$(VM)/deps.sh
 
 # The products by their paths: make build/debug/bzImage, make build/base/bin/perf
 build/%/bzImage: set-up
-	@$(VM)/build kernel $*
+	@$(VM)/build.sh kernel $*
 build/%/bin/perf: set-up
-	@$(VM)/build perf $*
+	@$(VM)/build.sh perf $*
 
 #: make clean    remove build/
 clean:

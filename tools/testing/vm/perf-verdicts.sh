@@ -35,7 +35,7 @@ run_variant()
 	tables=$(sed -n "s/ $TABLES\$//p" <<<"$suites")
 	suites=$(grep -v " $TABLES\$" <<<"$suites" | cut -d' ' -f1 | tr '\n' ' ')
 	VARIANT=$variant SMP=2 MEM='' ACCEL=single ICOUNT='' APPEND='' TIMEOUT=540 \
-		CMD="cd /tmp && perf test $suites; true" "$TOP/tools/testing/vm/vm" \
+		CMD="cd /tmp && perf test $suites; true" "$TOP/tools/testing/vm/vm.sh" \
 		>"$OUT/$variant.log" 2>&1 || return 1
 	(cd "$OUT" && "$perf" test "$tables") >>"$OUT/$variant.log" 2>&1
 	sed -nE 's/^ *[0-9]+(\.[0-9]+)?: (.*[^ ]) *: (Ok|Skip|FAILED!).*/\2: \3/p' \

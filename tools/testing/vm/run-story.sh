@@ -13,5 +13,5 @@ fi
 
 export OUT=$BUILD/out VARIANT=patched SMP=2 ACCEL=single TIMEOUT=${TIMEOUT:-300}
 # shellcheck disable=SC2016 # for the guest's shell
-CMD='exec bash "$TOP/tools/testing/vm/story.sh"' "$TOP/tools/testing/vm/vm"
+CMD='exec bash "$TOP/tools/testing/vm/story.sh"' "$TOP/tools/testing/vm/vm.sh"
 say "what it recorded is in $OUT"

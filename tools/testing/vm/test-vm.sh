@@ -9,7 +9,7 @@ set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
 
-VM=$TOP/tools/testing/vm/vm
+VM=$TOP/tools/testing/vm/vm.sh
 export OUT=${OUT:-$BUILD/out/vm.harness}
 export VARIANT=patched TIMEOUT=120
 

@@ -5,7 +5,7 @@
 # (patched, with every checker on). The products: build/VARIANT/bzImage,
 # build/VARIANT/bin/perf. What is up to date is left alone.
 #
-# usage: build [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
+# usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"

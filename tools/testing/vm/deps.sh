@@ -4,7 +4,7 @@
 # Install the Debian packages (12 or 13) that the build and the tests need.
 # Does nothing, and needs neither root nor the network, when none is missing.
 #
-# usage: deps [--list]
+# usage: deps.sh [--list]
 set -euo pipefail
 
 # What builds the kernel, what builds perf, what boots and checks them. A name

@@ -3,7 +3,7 @@
 #
 # Boot a variant in QEMU, run a command in it as root, exit with its status.
 #
-# usage: CMD='...' vm        (make vm CMD='...' does the same)
+# usage: CMD='...' vm.sh CMD='...' does the same)
 #   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH
 #   SMP=2 MEM=2G                 CPUs and memory
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU, KVM

@@ -26,7 +26,7 @@ run_suite()
 	fi
 	IFS=: read -r variant accel smp <<<"$where"
 	VARIANT=$variant ACCEL=${accel:-single} SMP=${smp:-2} TIMEOUT=$seconds CMD=$command MEM='' \
-		APPEND='' ICOUNT='' exec "$TOP/tools/testing/vm/vm"
+		APPEND='' ICOUNT='' exec "$TOP/tools/testing/vm/vm.sh"
 }
 
 # Count a suite's TAP lines; say what failed and what was skipped, and why.
