@@ -75,7 +75,7 @@ measure()
 {
 	local variant
 	for variant in base patched; do
-		CMD="$TOP/tools/testing/vm/bench-instructions.sh guest" VARIANT=$variant ICOUNT=1 \
+		CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=$variant ICOUNT=1 \
 			SMP=1 ACCEL=single TIMEOUT=900 "$TOP/tools/testing/vm/vm.sh" |
 			sed "s/^/$variant /"
 	done

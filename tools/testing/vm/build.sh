@@ -68,16 +68,19 @@ configure()
 	   [ "$out/.config" -ot "$BUILD/patched/src/kernel/events/Kconfig" ]; then
 		printf '%s\n' "$want" >"$out/.want.new"
 		make -s -C "$BUILD/$variant/src" O="$out" \
-			KCONFIG_ALLCONFIG="$out/.want.new" allnoconfig >"$BUILD/$variant/config.log" 2>&1 ||
+			KCONFIG_ALLCONFIG="$out/.want.new" allnoconfig \
+			>"$BUILD/$variant/config.log" 2>&1 ||
 			{ cat "$BUILD/$variant/config.log" >&2; die "configuring $variant failed"; }
 		mv "$out/.want.new" "$out/.want"
 	fi
 	while read -r line; do
 		option=${line%%=*}
 		if [ "${line#*=}" = n ]; then
-			! grep -q "^$option=" "$out/.config" || die "$variant: $option cannot be switched off"
+			! grep -q "^$option=" "$out/.config" ||
+				die "$variant: $option cannot be switched off"
 		else
-			grep -qxF "$line" "$out/.config" || die "$variant: $line did not take effect"
+			grep -qxF "$line" "$out/.config" ||
+				die "$variant: $line did not take effect"
 		fi
 	done < <(tac "$out/.want" | awk -F= '!seen[$1]++')
 }
@@ -137,6 +140,8 @@ build_init()
 	if [ ! -x "$out" ] || [ "$VM/init.c" -nt "$out" ]; then
 		mkdir -p "$BUILD/vm"
 		gcc -static -O1 -Wall -Wextra -Werror -o "$out" "$VM/init.c"
+		[ "$(uname -m)" != x86_64 ] ||
+			gcc -O1 -Wall -Wextra -Werror -o "$BUILD/vm/tsc-khz" "$VM/tsc-khz.c"
 	fi
 }
 

@@ -69,7 +69,7 @@ done
 [ ${#hard[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-	say "these packages are missing, and there is neither root nor sudo to install them: ${hard[*]#\?}"
+	say "there is neither root nor sudo to install what is missing: ${hard[*]#\?}"
 	exit 1
 fi
 say "asking apt-get for the package lists"
@@ -88,7 +88,8 @@ for p in "${hard[@]}"; do
 			printf '%s\n' "$p" >>"$stamp"
 		fi
 	else
-		say "${p} is not in this machine's suites; this project needs Debian 12 (with bookworm-security) or 13"
+		say "$p is not in this machine's suites; this project needs Debian 12" \
+		    "(with bookworm-security) or 13"
 		exit 1
 	fi
 done

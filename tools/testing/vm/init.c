@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -67,7 +68,7 @@ static void say(const char *fmt, ...)
 		fprintf(stderr, "init: %.*s", len, line);
 }
 
-static _Noreturn void power_off(void)
+static noreturn void power_off(void)
 {
 	sync();
 	reboot(RB_POWER_OFF);
@@ -75,7 +76,7 @@ static _Noreturn void power_off(void)
 		pause();
 }
 
-static _Noreturn void give_up(const char *what)
+static noreturn void give_up(const char *what)
 {
 	say("failed %s: %s", what, strerror(errno));
 	power_off();

@@ -52,7 +52,10 @@ compare()
 			echo "# fails on the base as well: $name"
 		case "$before>$after" in
 		*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip') tap_ok 0 "perf test: $name" ;;
-		*) echo "# base: ${before:-none}, patched: ${after:-none}"; tap_ok 1 "perf test: $name" ;;
+		*)
+			echo "# base: ${before:-none}, patched: ${after:-none}"
+			tap_ok 1 "perf test: $name"
+			;;
 		esac
 	done < <(sed 's/: [^:]*$//' "$OUT/base" "$OUT/patched" | sort -u)
 }

@@ -8,7 +8,8 @@ set -euo pipefail
 
 hot=$BUILD/vm/story-hot
 if [ ! -x "$hot" ] || [ "$TOP/tools/testing/vm/story-hot.c" -nt "$hot" ]; then
-	gcc -O1 -g -fno-omit-frame-pointer -Wall -Wextra -Werror -o "$hot" "$TOP/tools/testing/vm/story-hot.c"
+	gcc -O1 -g -fno-omit-frame-pointer -fno-inline -Wall -Wextra -Werror -o "$hot" \
+		"$TOP/tools/testing/vm/story-hot.c"
 fi
 
 export OUT=$BUILD/out VARIANT=patched SMP=2 ACCEL=single TIMEOUT=${TIMEOUT:-300}

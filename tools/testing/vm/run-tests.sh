@@ -49,7 +49,8 @@ judge()
 		echo "  $name: printed no result"
 	fi
 	[ "$bad" = 0 ] || echo "  $name: the whole output is $log"
-	printf '%-28s %4d passed %3d failed %3d skipped  %4d s\n' "$name" "$ok" "$bad" "$skip" "$took"
+	printf '%-28s %4d passed %3d failed %3d skipped  %4d s\n' \
+		"$name" "$ok" "$bad" "$skip" "$took"
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 

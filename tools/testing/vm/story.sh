@@ -53,7 +53,7 @@ used_kib()
 # shellcheck disable=SC2317 # runs in a shell of its own
 recorder()
 {
-	perf record -P "$SESSION" -e cpu-clock/freq=999/,sched:sched_switch -g -a -m 4M
+	perf record -P "$SESSION" -e cpu-clock/freq=999/,sched:sched_switch -g -a -m 8M
 	perf bench sched messaging -g 2 -l 200
 	"$HOT" 3 &
 	echo $! >/tmp/hot.pid
@@ -119,7 +119,8 @@ report()
 	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$DATA"
 	perf report -i "$DATA" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
 		>"$OUT/$SESSION.report"
-	sed -n "/cpu-clock/,\$s/ *\( - *- *\)\{0,1\}\$//p" "$OUT/$SESSION.report" | cut -c1-110 >/tmp/head
+	sed -n "/cpu-clock/,\$s/ *\( - *- *\)\{0,1\}\$//p" "$OUT/$SESSION.report" |
+		cut -c1-110 >/tmp/head
 	head -n 20 /tmp/head
 	percent=$(hot_percent)
 	[ -n "$percent" ] || die "the hot function of the dead program has no name in the report"
@@ -132,8 +133,10 @@ summary()
 	percent=$(hot_percent)
 	printf 'The dead program:  pid %s, %s() of story-hot: %s %% of all cpu-clock samples\n' \
 		"$(cat /tmp/hot.pid)" $HOT_FUNCTION "$percent"
-	sed -n 's/^\[ perf record: \(CPU .*\): samples: \(.*\) ]$/Window of \1:   \2/p' /tmp/snapshot.log
-	sed -n 's/.*(\(.*\) samples, \(.*\) lost).*/Samples:           \1, lost: \2/p' /tmp/snapshot.log
+	sed -n 's/^\[ perf record: \(CPU .*\): samples: \(.*\) ]$/Window of \1:   \2/p' \
+		/tmp/snapshot.log
+	sed -n 's/.*(\(.*\) samples, \(.*\) lost).*/Samples:           \1, lost: \2/p' \
+		/tmp/snapshot.log
 	cp "$DATA" "$OUT"
 	echo "Recording:         $OUT/$SESSION.data ($(stat -c %s "$DATA") bytes)"
 }
@@ -147,9 +150,10 @@ end_session()
 	show perf ctl -l
 	[ -z "$(ls $SYSFS/sessions)" ] || die "sysfs still lists a session"
 	[ -z "$(ls $SYSFS/events)" ] || die "sysfs still lists an event"
+	# Lists of free pages per CPU move by some MiB: so the session is larger.
 	after=$(used_kib $((used_before + memory / 2)))
 	[ "$after" -le $((used_before + memory / 2)) ] ||
-		die "$((after - used_before)) KiB more are in use than before; the session had $memory KiB"
+		die "$((after - used_before)) KiB more in use than before, the session had $memory"
 	echo "sysfs is empty; the session had $memory KiB;" \
 	     "memory in use: $used_before KiB before, $after KiB now"
 }

@@ -11,6 +11,7 @@ set -uo pipefail
 . "${BASH_SOURCE[0]%/*}/tap.sh"
 
 OFF=$BUILD/off/kernel
+OPTIONS=$(sed -nE 's/^(CONFIG_[A-Z0-9_]+)=y$/\1/p' "$TOP/tools/testing/vm/config/patched.config")
 export PATH=/usr/lib/ccache:$PATH LC_ALL=C
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 
@@ -19,7 +20,7 @@ compile()
 	mkdir -p "$OFF"
 	cat "$TOP"/tools/testing/vm/config/{boot,perf}.config |
 		sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$OFF/.want"
-	sed -nE 's/^(CONFIG_[A-Z0-9_]+)=y$/\1=n/p' "$TOP/tools/testing/vm/config/patched.config" >>"$OFF/.want"
+	sed 's/$/=n/' <<<"$OPTIONS" >>"$OFF/.want"
 	make -s -C "$BUILD/patched/src" O="$OFF" KCONFIG_ALLCONFIG="$OFF/.want" allnoconfig &&
 		make -C "$BUILD/patched/src" O="$OFF" -j"$JOBS" kernel/events/
 }
@@ -27,9 +28,9 @@ compile()
 options_are_off()
 {
 	local option
-	while read -r option; do
+	for option in $OPTIONS; do
 		! grep -q "^$option=" "$OFF/.config" || { echo "$option is on"; return 1; }
-	done < <(sed -nE 's/^(CONFIG_[A-Z0-9_]+)=y$/\1/p' "$TOP/tools/testing/vm/config/patched.config")
+	done
 	[ ! -e "$OFF/kernel/events/persistent.o" ] && [ ! -e "$OFF/kernel/events/rb_snapshot.o" ]
 }
 

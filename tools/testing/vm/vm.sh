@@ -33,6 +33,8 @@ if [ "$VARIANT" = debug ]; then
 else
 	MEM=${MEM:-2G}
 fi
+GUEST_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on"
 qemu=
 DIR=
 
@@ -77,7 +79,7 @@ make_initrd()
 	install -m 755 "$BUILD/vm/init" "$root/init"
 	printf '%s\n' "$CMD" >"$root/cmd"
 	cat >"$root/job" <<-END
-		PATH=$BUILD/$VARIANT/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+		PATH=$BUILD/$VARIANT/bin:$GUEST_PATH
 		HOME=/root
 		TERM=${TERM:-dumb}
 		LANG=C.UTF-8
@@ -95,9 +97,18 @@ make_initrd()
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$DIR/initrd"
 }
 
+# TCG passes the host's time stamp counter on, unless it counts instructions.
+clock_options()
+{
+	local khz
+	[[ -z $ICOUNT && $ACCEL != kvm ]] || return 0
+	khz=$("$BUILD/vm/tsc-khz" 2>/dev/null) || return 0
+	echo "tsc_early_khz=$khz"
+}
+
 start_qemu()
 {
-	local accel=(-accel "$(accel_options)") stdin
+	local accel=(-accel "$(accel_options)") stdin shared=security_model=none,multidevs=remap
 	# QEMU closes the output port at the end of its stdin: give it one without end.
 	mkfifo "$DIR/stdin"
 	exec {stdin}<>"$DIR/stdin"
@@ -112,10 +123,10 @@ start_qemu()
 		-chardev stdio,id=output,signal=off \
 		-device virtserialport,chardev=output,name=output \
 		-device virtio-rng-pci \
-		-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-		-virtfs "local,path=$OUT,mount_tag=out,security_model=none,multidevs=remap" \
+		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on" \
+		-virtfs "local,path=$OUT,mount_tag=out,$shared" \
 		-kernel "$BUILD/$VARIANT/bzImage" -initrd "$DIR/initrd" \
-		-append "console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on $APPEND" \
+		-append "$COMMAND_LINE $(clock_options) $APPEND" \
 		${QEMU_EXTRA:-} <&"$stdin" 2>"$DIR/qemu.err" &
 	qemu=$!
 }

@@ -45,7 +45,7 @@ compare()
 	"$PERF" bench internals ordered-events -o recording -S "$n" "$@" >/dev/null
 	print "$BASE_PERF" recording base
 	print "$PERF" recording own
-	for suffix in script script.err report report.err; do
+	for suffix in script report script.err report.err; do
 		if ! cmp "base.$suffix" "own.$suffix"; then
 			diff "base.$suffix" "own.$suffix" | head -n 10
 			echo "$suffix differs: $*"
