@@ -20,7 +20,7 @@ compile()
 	mkdir -p "$OFF"
 	cat "$TOP"/tools/testing/vm/config/{boot,perf}.config |
 		sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$OFF/.want"
-	sed 's/$/=n/' <<<"$OPTIONS" >>"$OFF/.want"
+	printf '%s\n' "${OPTIONS//$'\n'/=n$'\n'}=n" >>"$OFF/.want"
 	make -s -C "$BUILD/patched/src" O="$OFF" KCONFIG_ALLCONFIG="$OFF/.want" allnoconfig &&
 		make -C "$BUILD/patched/src" O="$OFF" -j"$JOBS" kernel/events/
 }
