@@ -229,17 +229,28 @@ static void claim_all_left(void)
 	closedir(dir);
 }
 
-TEST(races)
+FIXTURE(races)
+{
+};
+
+FIXTURE_SETUP(races)
+{
+	if (geteuid())
+		SKIP(return, "must be root");
+	if (!have_persistent())
+		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+}
+
+FIXTURE_TEARDOWN(races)
+{
+}
+
+TEST_F_TIMEOUT(races, all, 600)
 {
 	const char *secs = getenv("PERSISTENT_RACES_SECS");
 	unsigned int seed = getpid(), i;
 	pthread_t threads[NR_THREADS];
 	struct balance before, after;
-
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
 	before = take_balance();
 	ASSERT_EQ(0, before.sessions);
