@@ -53,44 +53,76 @@ static void keys(struct kunit *test)
 	}
 }
 
-/* Ranges of session->events give a CPU's events alone, and see none that is reserved. */
-static void ranges(struct kunit *test)
+static void store(struct kunit *test, struct perf_persistent_event *pe)
+{
+	unsigned long key = perf_persistent_key(pe->cpu, pe->index);
+
+	KUNIT_ASSERT_FALSE(test, xa_is_err(xa_store(&pe->session->events, key, pe, GFP_KERNEL)));
+}
+
+static void erase(struct perf_persistent_event *pe)
+{
+	xa_erase(&pe->session->events, perf_persistent_key(pe->cpu, pe->index));
+}
+
+/* A buffer goes by the lowest index of its own CPU that writes to it. */
+static void buffer_index(struct kunit *test)
 {
 	struct perf_persistent_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	static struct perf_persistent_event events[3];
+	struct perf_buffer *rbs = kunit_kcalloc(test, 2, sizeof(*rbs), GFP_KERNEL);
+	struct perf_persistent_event events[] = {
+		{ .session = s, .rb = &rbs[0], .cpu = 0, .index = 0 },
+		{ .session = s, .rb = &rbs[1], .cpu = 0, .index = 1 },
+		{ .session = s, .rb = &rbs[0], .cpu = 0, .index = 2 },
+		{ .session = s, .rb = &rbs[1], .cpu = 1, .index = 0 },
+	};
+	size_t i;
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
+	KUNIT_ASSERT_NOT_NULL(test, rbs);
 	xa_init(&s->events);
 	guard(mutex)(&perf_persistent_lock);
 
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 0), 0);
-	events[1].index = 1;
-	xa_store(&s->events, perf_persistent_key(0, 0), &events[0], GFP_KERNEL);
-	xa_store(&s->events, perf_persistent_key(0, 1), &events[1], GFP_KERNEL);
-	xa_store(&s->events, perf_persistent_key(1, 0), &events[2], GFP_KERNEL);
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 0), 2);
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 1), 1);
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 2), 0);
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		store(test, &events[i]);
+	KUNIT_EXPECT_EQ(test, perf_persistent_buffer_index(&events[0]), 0);
+	KUNIT_EXPECT_EQ(test, perf_persistent_buffer_index(&events[1]), 1);
+	KUNIT_EXPECT_EQ(test, perf_persistent_buffer_index(&events[2]), 0);
+	KUNIT_EXPECT_EQ(test, perf_persistent_buffer_index(&events[3]), 0);
 
-	/* An index that was claimed is not given away while a higher one is in use. */
-	xa_erase(&s->events, perf_persistent_key(0, 0));
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 0), 2);
+	/* The one that brought it was claimed. */
+	erase(&events[0]);
+	KUNIT_EXPECT_EQ(test, perf_persistent_buffer_index(&events[2]), 2);
 
-	/* One that is about to be given away is not there yet. */
-	KUNIT_ASSERT_EQ(test, xa_reserve(&s->events, perf_persistent_key(2, 0), GFP_KERNEL), 0);
-	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 2), 0);
-	xa_release(&s->events, perf_persistent_key(2, 0));
-
-	xa_erase(&s->events, perf_persistent_key(0, 1));
-	xa_erase(&s->events, perf_persistent_key(1, 0));
+	for (i = 1; i < ARRAY_SIZE(events); i++)
+		erase(&events[i]);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&s->events));
+}
+
+/* Indices are counted on each CPU, from 0. */
+static void nr_events(struct kunit *test)
+{
+	struct perf_persistent_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	xa_init(&s->next_index);
+	guard(mutex)(&perf_persistent_lock);
+
+	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 0), 0);
+	xa_store(&s->next_index, 0 + 1, xa_mk_value(2), GFP_KERNEL);
+	xa_store(&s->next_index, -1 + 1, xa_mk_value(0), GFP_KERNEL);
+	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 0), 2);
+	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, -1), 0);
+	KUNIT_EXPECT_EQ(test, perf_persistent_nr_events(s, 1), 0);
+	xa_destroy(&s->next_index);
 }
 
 static struct kunit_case perf_persistent_cases[] = {
 	KUNIT_CASE(good_names),
 	KUNIT_CASE(bad_names),
 	KUNIT_CASE(keys),
-	KUNIT_CASE(ranges),
+	KUNIT_CASE(buffer_index),
+	KUNIT_CASE(nr_events),
 	{}
 };
 
