@@ -20,7 +20,8 @@ c_suites()
 	local perf=$1 dir=$BUILD/base/src/tools/perf/tests/shell
 	local text number name
 	text=$(for f in "$dir"/*.sh "$dir"/*/*.sh; do sed -n '2s/^# *//p' "$f"; done)
-	"$perf" test list 2>&1 | sed -nE 's/^ *([0-9]+): (.*[^ ]) *$/\1 \2/p' |
+	# Not from the project's root: perf would take the tests below it.
+	(cd "$OUT" && "$perf" test list) 2>&1 | sed -nE 's/^ *([0-9]+): (.*[^ ]) *$/\1 \2/p' |
 		while read -r number name; do
 			! grep -qxF "$name" <<<"$text" || break
 			echo "$number $name"

@@ -113,9 +113,11 @@ start_qemu()
 	mkfifo "$DIR/stdin"
 	exec {stdin}<>"$DIR/stdin"
 	[ -z "$ICOUNT" ] || accel+=(-icount "shift=0,sleep=off")
+	# q35: the interrupt tables of the default machine take AML loops to read,
+	# minutes of them on a debug kernel.
 	# shellcheck disable=SC2086 # QEMU_EXTRA is a list of words
-	setpriv --pdeathsig KILL qemu-system-x86_64 "${accel[@]}" -cpu max -m "$MEM" -smp "$SMP" \
-		-nodefaults -no-user-config -no-reboot -display none -monitor none \
+	setpriv --pdeathsig KILL qemu-system-x86_64 -machine q35 "${accel[@]}" \
+		-cpu max -m "$MEM" -smp "$SMP" -nodefaults -no-user-config -no-reboot -display none -monitor none \
 		-serial "file:$CONSOLE" \
 		-device virtio-serial-pci \
 		-chardev "file,id=verdict,path=$DIR/verdict" \
