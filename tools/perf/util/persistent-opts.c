@@ -7,10 +7,10 @@
 #include "callchain.h"
 #include "debug.h"
 #include "evlist.h"
+#include "evsel.h"
 #include "record.h"
 #include "target.h"
 
-#include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
@@ -46,18 +46,6 @@ static bool names_session(const char *str)
 	return false;
 }
 
-static bool parse_id(const char *str, size_t len, const char *key, u64 *id)
-{
-	size_t klen = strlen(key);
-	char *end;
-
-	if (len <= klen || strncmp(str, key, klen) || !isdigit(str[klen]))
-		return false;
-
-	*id = strtoull(str + klen, &end, 0);
-	return end == str + len;
-}
-
 /**
  * persistent_opts__parse_event - take an -e that names a persistent session
  * @p: the options
@@ -91,7 +79,8 @@ int persistent_opts__parse_event(struct persistent_opts *p, const char *str)
 		len = 0;
 	}
 
-	if (parse_id(name, len, "config=", &id) || parse_id(name, len, "id=", &id)) {
+	if (persistent__parse_id(name, len, "config=", &id) ||
+	    persistent__parse_id(name, len, "id=", &id)) {
 		if (asprintf(&p->read, "id=%llu", (unsigned long long)id) < 0)
 			p->read = NULL;
 	} else if (memchr(name, '=', len)) {
@@ -142,6 +131,7 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 		      struct record_opts *opts, int argc)
 {
 	const char *error = persistent__name_error(p->make);
+	struct evsel *evsel;
 
 	if (argc || !evlist->core.nr_entries ||
 	    (!opts->target.system_wide && !opts->target.cpu_list))
@@ -160,6 +150,14 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	if (evlist__nr_groups(evlist)) {
 		pr_err("Events of a group cannot be persistent: name them without the braces.\n");
 		return -EINVAL;
+	}
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (!list_empty(&evsel->bpf_filters)) {
+			pr_err("The --filter on %s is a BPF program, which ends with perf: only the filters of tracepoints stay with a persistent session.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
 	}
 
 	if (opts->auxtrace_mmap_pages) {

@@ -51,6 +51,7 @@
 #include <internal/evsel.h>
 #include <internal/lib.h>
 #include <internal/xyarray.h>
+#include <linux/bitmap.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -65,6 +66,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -108,6 +110,8 @@ struct buffer {
  * @bytes: bytes of the file's data section
  * @samples: samples in it
  * @lost: events that the kernel could not store, ever
+ * @unknown: records of events that the session did not have when it was opened
+ * @incomplete: some of what describes the records could not be written
  * @complete_since: from then on, no side-band is missing
  */
 struct reader {
@@ -123,6 +127,8 @@ struct reader {
 	u64				bytes;
 	u64				samples;
 	u64				lost;
+	u64				unknown;
+	bool				incomplete;
 	u64				complete_since;
 };
 
@@ -438,6 +444,11 @@ static int buffer__write(struct buffer *buf, struct reader *r)
 	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
 		if (is_stale_fork(r, event))
 			continue;
+		/* A reader would stop there. */
+		if (!evlist__event2evsel(r->evlist, event)) {
+			r->unknown++;
+			continue;
+		}
 		memcpy(run + len, event, event->header.size);
 		len += event->header.size;
 		r->samples += event->header.type == PERF_RECORD_SAMPLE;
@@ -646,7 +657,9 @@ static int reader__write_lost(struct reader *r)
 
 static int reader__finish_file(struct reader *r, bool no_buildid)
 {
-	int fd = perf_data__fd(r->data);
+	DECLARE_BITMAP(wanted, HEADER_FEAT_BITS) = { };
+	struct perf_header *header = &r->session->header;
+	int feat, err, fd = perf_data__fd(r->data);
 
 	r->session->header.data_size += r->bytes;
 	r->data->file.size = lseek(fd, 0, SEEK_CUR);
@@ -654,9 +667,33 @@ static int reader__finish_file(struct reader *r, bool no_buildid)
 	if (!no_buildid) {
 		symbol_conf.ignore_vmlinux_buildid = true;
 		if (perf_session__process_events(r->session))
-			pr_warning("Cannot tell which build-ids are needed.\n");
+			r->incomplete = true;
 	}
-	return perf_session__write_header(r->session, r->evlist, fd, true);
+
+	/* A feature that cannot be written is left out, without a word. */
+	for_each_set_bit(feat, header->adds_features, HEADER_FEAT_BITS) {
+		if (feat == HEADER_TRACING_DATA || feat == HEADER_EVENT_DESC ||
+		    (feat == HEADER_BUILD_ID && perf_session__read_build_ids(r->session, true)))
+			__set_bit(feat, wanted);
+	}
+	err = perf_session__write_header(r->session, r->evlist, fd, true);
+	for_each_set_bit(feat, wanted, HEADER_FEAT_BITS)
+		r->incomplete |= !perf_header__has_feat(header, feat);
+	if (!err && r->incomplete)
+		pr_warning("%s is incomplete: what names its records could not all be written.\n",
+			   r->data->path);
+	return err;
+}
+
+/* No file rather than half of one; but only what we made: not a device, nor a link. */
+static void reader__remove_file(struct reader *r)
+{
+	struct stat file, path;
+
+	if (!r->session || fstat(perf_data__fd(r->data), &file) || lstat(r->data->path, &path))
+		return;
+	if (S_ISREG(path.st_mode) && path.st_dev == file.st_dev && path.st_ino == file.st_ino)
+		unlink(r->data->path);
 }
 
 /* The command */
@@ -742,6 +779,9 @@ static void reader__print(struct reader *r)
 		perf_data__size(r->data) / 1024.0 / 1024.0, r->data->path,
 		(unsigned long long)r->samples, (unsigned long long)r->lost);
 	fprintf(stderr, " from persistent session '%s' ]\n", r->ps->name);
+	if (r->unknown)
+		fprintf(stderr, "[ perf record: left out %llu records of unknown events ]\n",
+			(unsigned long long)r->unknown);
 }
 
 static int reader__fill_file(struct reader *r, bool no_buildid, const char **argv)
@@ -814,8 +854,15 @@ static void reader__exit(struct reader *r)
 static int reader__kill(struct reader *r)
 {
 	char msg[STRERR_BUFSIZE];
-	int err = persistent_session__claim(r->ps);
+	int err;
 
+	if (r->incomplete || fsync(perf_data__fd(r->data))) {
+		pr_err("%s is not safely written: the persistent session '%s' is kept.\n",
+		       r->data->path, r->ps->name);
+		return -EIO;
+	}
+
+	err = persistent_session__claim(r->ps);
 	if (err)
 		pr_err("Cannot end the persistent session '%s': %s\n", r->ps->name,
 		       str_error_r(-err, msg, sizeof(msg)));
@@ -857,9 +904,7 @@ int persistent__record(struct persistent_opts *p, struct record_opts *opts,
 	if (!err)
 		err = reader__fill_file(&r, p->no_buildid, argc ? argv : NULL);
 	if (err < 0) {
-		/* No file rather than half of one. */
-		if (r.session)
-			unlink(data->path);
+		reader__remove_file(&r);
 		goto out;
 	}
 

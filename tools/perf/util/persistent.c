@@ -49,6 +49,10 @@
  */
 #define PERSISTENT_ATTR_ROOM	4096
 
+/* A session that is being changed or ended is soon in order, or gone. */
+#define PERSISTENT_RETRIES	20
+#define PERSISTENT_RETRY_USEC	50000
+
 int persistent__check_support(void)
 {
 	int type = -1;
@@ -73,6 +77,19 @@ static char *session_file(const char *name, const char *file)
 
 	str[strcspn(str, "\n")] = '\0';
 	return str;
+}
+
+/* Is @str, up to @len, @key and a number? */
+bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id)
+{
+	size_t klen = strlen(key);
+	char *end;
+
+	if (len <= klen || strncmp(str, key, klen) || !isdigit(str[klen]))
+		return false;
+
+	*id = strtoull(str + klen, &end, 0);
+	return end == str + len;
 }
 
 bool persistent__find_id(const char *name, u64 *id)
@@ -251,6 +268,9 @@ static int session__add(struct persistent_session *session, int fd, u32 *nr_on_c
 	if (ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info))
 		return -errno;
 
+	/* What this perf does not know, it cannot write to a file either. */
+	u.attr.size = min_t(u32, u.attr.size, sizeof(u.attr));
+
 	events = realloc(session->events, (session->nr_events + 1) * sizeof(*events));
 	if (!events)
 		return -ENOMEM;
@@ -333,6 +353,10 @@ static void print_open_error(const char *what, int err)
 		pr_err("No permission to open the persistent session '%s': that takes its owner or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
 		       what);
 		break;
+	case -EBUSY:
+		pr_err("The persistent session '%s' is being changed or ended by somebody else: try again.\n",
+		       what);
+		break;
 	case -EMFILE:
 		pr_err("Too many events to open the persistent session '%s': raise the limit of open files (ulimit -n).\n",
 		       what);
@@ -342,6 +366,58 @@ static void print_open_error(const char *what, int err)
 		       str_error_r(-err, buf, sizeof(buf)));
 		break;
 	}
+}
+
+static bool session__exists(const struct persistent_session *session)
+{
+	u64 id;
+
+	return persistent__find_id(session->name, &id) && id == session->id;
+}
+
+/* How many events does it have? -1: not for this user to know. */
+static int session__count(const struct persistent_session *session)
+{
+	char *str = session_file(session->name, "nr_events");
+	int nr = str ? atoi(str) : -1;
+
+	free(str);
+	return nr;
+}
+
+/*
+ * Open all events that there are: -EBUSY if some came or went meanwhile. The
+ * kernel counts them at the first event and after the last one: who ends the
+ * session meets us halfway.
+ */
+static struct persistent_session *session__open(u64 id)
+{
+	struct persistent_session *session = zalloc(sizeof(*session));
+	int err = 0, cpu, count = -1, max_cpu = cpu__max_cpu().cpu;
+	u32 nr_on_cpu = 0;
+
+	if (!session)
+		return ERR_PTR(-ENOMEM);
+
+	/* -1: the events that follow a task. */
+	for (cpu = -1; !err && cpu < max_cpu; cpu++) {
+		err = session__open_cpu(session, id, cpu, &nr_on_cpu);
+		if (count < 0 && session->nr_events)
+			count = session__count(session);
+	}
+
+	if (!err && !session->nr_events)
+		err = -ENOENT;
+	if (!err && !session__exists(session))
+		err = -EBUSY;
+	if (!err && count >= 0 &&
+	    (count != session->nr_events || session__count(session) != count))
+		err = -EBUSY;
+	if (!err)
+		return session;
+
+	persistent_session__close(session);
+	return ERR_PTR(err);
 }
 
 /**
@@ -354,44 +430,29 @@ static void print_open_error(const char *what, int err)
  */
 struct persistent_session *persistent_session__open(const char *what)
 {
-	struct persistent_session *session = zalloc(sizeof(*session));
-	int err = -ENOENT, cpu, max_cpu = cpu__max_cpu().cpu;
-	u32 nr_on_cpu = 0;
+	struct persistent_session *session = ERR_PTR(-ENOENT);
+	bool by_id = strstarts(what, "id=");
 	u64 id;
 
-	if (!session)
-		return ERR_PTR(-ENOMEM);
+	for (int i = 0; i < PERSISTENT_RETRIES; i++) {
+		if (by_id ? !persistent__parse_id(what, strlen(what), "id=", &id) :
+			    !persistent__find_id(what, &id)) {
+			session = ERR_PTR(-ENOENT);
+			break;
+		}
 
-	if (strstarts(what, "id="))
-		id = strtoull(what + 3, NULL, 0);
-	else if (!persistent__find_id(what, &id))
-		goto out_err;
-
-	/* -1: the events that follow a task. */
-	for (cpu = -1; cpu < max_cpu; cpu++) {
-		err = session__open_cpu(session, id, cpu, &nr_on_cpu);
-		if (err)
-			goto out_err;
+		session = session__open(id);
+		if (!IS_ERR(session) || PTR_ERR(session) != -EBUSY)
+			break;
+		usleep(PERSISTENT_RETRY_USEC);
 	}
 
-	err = -ENOENT;
-	if (!session->nr_events)
-		goto out_err;
-
+	if (IS_ERR(session))
+		print_open_error(what, PTR_ERR(session));
 	return session;
-
-out_err:
-	print_open_error(what, err);
-	persistent_session__close(session);
-	return ERR_PTR(err);
 }
 
-/*
- * Take all events of the session back from the kernel: it ends when the last
- * file descriptor to each is closed. Whatever another one has claimed already
- * is on its way out as well.
- */
-int persistent_session__claim(struct persistent_session *session)
+static int session__claim_events(struct persistent_session *session)
 {
 	int i, err = 0;
 
@@ -400,6 +461,35 @@ int persistent_session__claim(struct persistent_session *session)
 			err = -errno;
 	}
 	return err;
+}
+
+/*
+ * Take all events of the session back from the kernel: it ends when the last
+ * file descriptor to each is closed. Whatever another one has claimed already
+ * is on its way out as well.
+ *
+ * Events that were added since the session was opened are claimed too: the
+ * kernel says whether the session has gone.
+ */
+int persistent_session__claim(struct persistent_session *session)
+{
+	struct persistent_session *rest;
+	int err;
+
+	err = session__claim_events(session);
+	for (int i = 0; !err && i < PERSISTENT_RETRIES; i++) {
+		if (!session__exists(session))
+			return 0;
+
+		rest = session__open(session->id);
+		if (!IS_ERR(rest)) {
+			err = session__claim_events(rest);
+			persistent_session__close(rest);
+		}
+		if (session__exists(session))
+			usleep(PERSISTENT_RETRY_USEC);
+	}
+	return err ?: session__exists(session) ? -EBUSY : 0;
 }
 
 void persistent_session__close(struct persistent_session *session)

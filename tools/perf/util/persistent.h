@@ -66,6 +66,7 @@ struct persistent_entry {
 #define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
 
 int persistent__check_support(void);
+bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id);
 
 int persistent__list(struct persistent_entry **entries, int *nr);
 void persistent__free_list(struct persistent_entry *entries, int nr);

@@ -72,6 +72,18 @@ refuses_pipes()
 	fails 1 'pipe' perf record -e persistent/x/ -o -
 }
 
+# Whether or not this perf has them: a session could not keep one.
+refuses_bpf_filters()
+{
+	local text
+
+	if text=$(perf record -P x -e cpu-clock -a --filter 'period > 1' 2>&1); then
+		perf ctl -d x
+		return 1
+	fi
+	grep -q BPF <<<"$text"
+}
+
 one_sentence()
 {
 	local text rc=0
@@ -104,6 +116,7 @@ check "-k and --kill are told apart" names_kill
 check "a bad name for a session is refused" refuses_bad_names
 check "a session is read by itself" reads_alone
 check "options that do not go with sessions are refused by name" refuses_what_does_not_go
+check "a filter that is a BPF program is refused" refuses_bpf_filters
 if supported; then
 	check "no pipe output" refuses_pipes
 else

@@ -196,6 +196,64 @@ kills_only_what_is_saved()
 	perf ctl -d tk
 }
 
+# The disk is full when the file's last part is written.
+kills_only_what_is_saved_whole()
+{
+	local size
+
+	perf record -q -P tk -m 64K -e sched:sched_switch,cpu-clock -a
+	snapshot tk "$TMP/full" 2>/dev/null
+	size=$("$BASE_PERF" report -i "$TMP/full" --header-only | awk '/feat offset/ { print $NF }')
+	mkdir "$TMP/small"
+	mount -t tmpfs -o "size=$((size + 16384))" none "$TMP/small"
+	fails 1 . perf record -e persistent/tk/ -o "$TMP/small/d" --kill || touch "$TMP/failed"
+	umount "$TMP/small"
+	[ ! -e "$TMP/failed" ]
+	sessions | grep -q '^tk$'
+	perf ctl -d tk
+}
+
+# A device would be lost, with /dev as with this link.
+removes_only_its_file()
+{
+	: >"$TMP/file"
+	ln -s file "$TMP/link"
+	fails 1 'No such file' perf record -e persistent/tr/ -N -o "$TMP/link" -- "$TMP/nothing"
+	[ -L "$TMP/link" ]
+}
+
+ids_are_numbers()
+{
+	local id
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tr/id)
+	fails 1 'No persistent session' perf ctl -d "id=${id}x"
+	fails 1 'No persistent session' perf ctl -d id=
+	sessions | grep -q '^tr$'
+}
+
+# Whoever reads a session that somebody ends has all of it, or a sentence.
+ends_while_it_is_read()
+{
+	local rc i
+
+	for i in 1 2 3 4 5 6; do
+		perf record -q -P te -e cpu-clock,sched:sched_switch -a
+		(sleep "0.$i"; exec perf ctl -d te) &
+		rc=0
+		snapshot te "$TMP/e" >"$TMP/log" 2>&1 || rc=$?
+		wait $! || return 1
+		cat "$TMP/log"
+		if [ $rc = 0 ]; then
+			"$BASE_PERF" script -i "$TMP/e" >/dev/null 2>"$TMP/err" || return 1
+			not grep -qi 'failed to process' "$TMP/err"
+		else
+			grep -q "session 'te'" "$TMP/log"
+		fi
+		lacks '^te$' sessions
+	done
+}
+
 persistent_begin
 BEGUN=$(date +%s)
 perf record -q -P tr -e cpu-clock/freq=999/,sched:sched_switch -g -m 1M -a
@@ -209,7 +267,11 @@ check "a session is found by its id" reads_by_id
 check "-C reads the samples of these CPUs alone" reads_some_cpus
 check "reading changes nothing" changes_nothing
 check "with a command: what is there, and what comes until it ends" reads_until_a_command_ends
+check "a failure removes the file it made, and nothing else" removes_only_its_file
+check "an id is a number to its end" ids_are_numbers
+check "a session that ends while it is read" ends_while_it_is_read
 check "neither reading nor ending is for strangers" refuses_strangers
 check "--kill ends the session" kills
 check "--kill does not end a session that could not be saved" kills_only_what_is_saved
+check "--kill does not end a session whose file is incomplete" kills_only_what_is_saved_whole
 persistent_end
