@@ -25,7 +25,9 @@
  * or memory comes first (open, filter, map, redirect). Then the session is
  * created as a partial one, which nobody else sees and which ends with any of
  * its file descriptors, and completed when all its events are in and run. So
- * does it end when this process is killed half-way. Events that are added to a
+ * does it end when this process is killed half-way. Before a session is ended to
+ * be replaced, a child makes the new one in the same way, under another name, and
+ * exits: what the kernel would refuse, it refuses then. Events that are added to a
  * session in use cannot be hidden; there, a failure takes them back one by one
  * (PERF_EVENT_IOC_CLAIM), and signals wait until it is over.
  */
@@ -54,7 +56,9 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FD(e, x, y) (*(int *)xyarray__entry((e)->core.fd, x, y))
 
@@ -121,13 +125,19 @@ static int maker__find_existing(struct maker *m)
 }
 
 /* One clock for the whole session: else its records could not be ordered. */
-static void maker__choose_clock(struct maker *m)
+static int maker__choose_clock(struct maker *m)
 {
 	const struct perf_event_attr *attr;
 	struct record_opts *opts = m->opts;
 
 	if (m->add) {
 		attr = &m->existing->events[0].attr;
+		if (opts->use_clockid &&
+		    (!attr->use_clockid || attr->clockid != opts->clockid)) {
+			pr_err("-k does not name the clock of the persistent session '%s': leave it out with --add.\n",
+			       m->name);
+			return -EINVAL;
+		}
 		opts->use_clockid = attr->use_clockid;
 		opts->clockid = attr->clockid;
 	} else if (!opts->use_clockid) {
@@ -135,6 +145,7 @@ static void maker__choose_clock(struct maker *m)
 		opts->use_clockid = true;
 		opts->clockid = CLOCK_MONOTONIC;
 	}
+	return 0;
 }
 
 static bool maker__has_sideband(struct maker *m, int cpu)
@@ -196,7 +207,8 @@ static int maker__config(struct maker *m)
 	if (!m->sideband)
 		return -ENOMEM;
 
-	maker__choose_clock(m);
+	if (maker__choose_clock(m))
+		return -EINVAL;
 	opts->no_inherit = true;
 	opts->overwrite = true;
 	opts->sample_identifier = true;
@@ -420,6 +432,54 @@ out_undo:
 	return err;
 }
 
+/* Make all of it but the last step; what there is ends with this process. */
+static int maker__rehearse(struct maker *m)
+{
+	char name[PERF_PERSISTENT_NAME_LEN];
+	const char *real_name = m->name;
+	int err;
+
+	err = maker__config(m);
+	if (!err)
+		err = maker__open(m);
+	if (!err)
+		err = maker__prepare(m);
+	if (err)
+		return err;
+
+	scnprintf(name, sizeof(name), "_replace-%d", getpid());
+	m->name = name;
+	for (int i = 0; !err && i < m->nr_events; i++)
+		err = maker__unclaim(m, m->fds[i], PERF_PERSISTENT_PARTIAL);
+	m->name = real_name;
+
+	/* The session that is to be replaced makes room for one. */
+	if (err == -EDQUOT && !m->id)
+		return 0;
+	if (err)
+		maker__unclaim_error(m, err);
+	return err;
+}
+
+static int maker__try_replace(struct maker *m)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(maker__rehearse(m) ? 1 : 0);
+
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+
+	pr_err("The persistent session '%s' that is to be replaced stays.\n", m->name);
+	return -EINVAL;
+}
+
 static int maker__commit(struct maker *m)
 {
 	sigset_t all, old;
@@ -437,7 +497,7 @@ static int maker__commit(struct maker *m)
 		persistent_session__close(m->existing);
 		m->existing = NULL;
 		if (err)
-			pr_err("Cannot end the persistent session '%s' that is to be replaced; it stays.\n",
+			pr_err("Cannot end the persistent session '%s' that is to be replaced.\n",
 			       m->name);
 	}
 	if (!err)
@@ -494,6 +554,8 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 	err = persistent__check_support();
 	if (!err)
 		err = maker__find_existing(&m);
+	if (!err && m.replace && m.existing)
+		err = maker__try_replace(&m);
 	if (!err)
 		err = maker__config(&m);
 	if (!err)

@@ -158,6 +158,16 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 			       evsel__name(evsel));
 			return -EINVAL;
 		}
+		if (evsel->cgrp || evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
+			pr_err("%s cannot be persistent: -G and AUX area tracing do not go with persistent sessions.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
+	}
+
+	if (opts->record_switch_events_set) {
+		pr_err("--switch-events would flood the side-band of a persistent session: record sched:sched_switch.\n");
+		return -EINVAL;
 	}
 
 	if (opts->auxtrace_mmap_pages) {

@@ -548,8 +548,11 @@ static int reader__create_file(struct reader *r, bool no_buildid)
 	tool->mmap2	 = perf_event__process_mmap2;
 
 	/* The same kind of map everywhere, or a file seems to be two. */
-	evlist__for_each_entry(r->evlist, evsel)
+	evlist__for_each_entry(r->evlist, evsel) {
 		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
+		tool->namespace_events |= evsel->core.attr.namespaces;
+		tool->cgroup_events |= evsel->core.attr.cgroup;
+	}
 
 	session = perf_session__new(r->data, tool);
 	if (IS_ERR(session))
@@ -600,6 +603,10 @@ static int reader__synthesize(struct reader *r)
 	err = perf_event__synthesize_bpf_events(r->session, process_synthesized, machine, r->opts);
 	if (err < 0)
 		pr_warning("Cannot describe the BPF programs.\n");
+
+	if (tool->cgroup_events &&
+	    perf_event__synthesize_cgroups(tool, process_synthesized, machine) < 0)
+		pr_warning("Cannot describe the cgroups.\n");
 
 	err = __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
 					    process_synthesized, /*needs_mmap=*/true,
@@ -904,6 +911,8 @@ int persistent__record(struct persistent_opts *p, struct record_opts *opts,
 	if (!err)
 		err = reader__fill_file(&r, p->no_buildid, argc ? argv : NULL);
 	if (err < 0) {
+		if (r.session)
+			pr_err("%s could not be written whole.\n", data->path);
 		reader__remove_file(&r);
 		goto out;
 	}

@@ -142,16 +142,20 @@ static int entry_cmp(const void *a, const void *b)
 	return ea->id < eb->id ? -1 : ea->id > eb->id;
 }
 
+static void entry__exit(struct persistent_entry *entry)
+{
+	zfree(&entry->name);
+	zfree(&entry->cpus);
+	zfree(&entry->nr_events);
+	zfree(&entry->memory);
+	zfree(&entry->owner);
+	zfree(&entry->state);
+}
+
 void persistent__free_list(struct persistent_entry *entries, int nr)
 {
-	for (int i = 0; i < nr; i++) {
-		zfree(&entries[i].name);
-		zfree(&entries[i].cpus);
-		zfree(&entries[i].nr_events);
-		zfree(&entries[i].memory);
-		zfree(&entries[i].owner);
-		zfree(&entries[i].state);
-	}
+	for (int i = 0; i < nr; i++)
+		entry__exit(&entries[i]);
 	free(entries);
 }
 
@@ -163,6 +167,7 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 	char path[PATH_MAX];
 	struct dirent *d;
 	int n = 0;
+	u64 id;
 	DIR *dir;
 
 	*entries = NULL;
@@ -190,6 +195,11 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 		e.memory    = session_file(d->d_name, "memory");
 		e.owner	    = session_file(d->d_name, "owner");
 		e.state	    = session_state(d->d_name);
+		/* Gone by now: what was read in between is not there. */
+		if (!persistent__find_id(d->d_name, &id) || id != e.id) {
+			entry__exit(&e);
+			continue;
+		}
 		list[n++] = e;
 		if (!e.name)
 			goto out_nomem;

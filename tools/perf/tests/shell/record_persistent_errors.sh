@@ -58,6 +58,7 @@ refuses_what_does_not_go()
 	fails 1 'not go with' perf record -P x -e cpu-clock -a --switch-output
 	fails 1 'not go with' perf record -P x -e cpu-clock -a -p $$
 	fails 1 'not go with' perf record -P x -e cpu-clock -a -D 10
+	fails 1 'sched:sched_switch' perf record -P x -e cpu-clock -a --switch-events
 	fails 1 'not go with' perf record -e persistent/x/ --threads
 	fails 1 'not go with' perf record -e persistent/x/ -z
 	fails 1 'was chosen when' perf record -e persistent/x/ -F 99

@@ -102,6 +102,37 @@ failed_replace_keeps_the_old()
 	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" = "$id" ]
 }
 
+# It may lock memory while it runs, but not leave it locked.
+without_ipc_lock()
+{
+	# shellcheck disable=SC2016 # for the inner shell
+	setpriv --bounding-set=-ipc_lock --inh-caps=-all \
+		sh -c 'ulimit -l unlimited; exec "$@"' sh "$@"
+}
+
+# The kernel refuses at the last step: nothing is made, ended or added.
+refused_at_the_end()
+{
+	local id before
+
+	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
+	before=$(cat $PERSISTENT_SYSFS/sessions/tm/nr_events)
+	fails 1 'mlock_kb' without_ipc_lock perf record -P tu -m 4M -e cpu-clock -a
+	fails 1 'to be replaced stays' \
+		without_ipc_lock perf record -P tm --replace -m 4M -e cpu-clock -a
+	fails 1 'mlock_kb' without_ipc_lock perf record -P tm --add -m 4M -e cs,cpu-clock -a
+	[ "$(sessions)" = tm ]
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" = "$id" ]
+	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/nr_events)" = "$before" ]
+	perf record -e persistent/tm/ -N -o "$TMP/u" 2>/dev/null
+}
+
+adds_with_the_same_clock()
+{
+	fails 1 'clock of the persistent session' \
+		perf record -P tm --add -k monotonic_raw -e cs -a
+}
+
 side_band_is_of_all_cpus()
 {
 	local cpu
@@ -191,6 +222,8 @@ check "a name that is taken is refused, and the session stays" taken_name_is_ref
 check "--add adds events, and needs a session" adds
 check "--replace ends the session and makes it anew" replaces
 check "--replace that cannot open its events keeps the old session" failed_replace_keeps_the_old
+check "what the kernel refuses at the last step changes nothing" refused_at_the_end
+check "--add with another clock is refused" adds_with_the_same_clock
 check "with -C the side-band is still of all CPUs" side_band_is_of_all_cpus
 check "an event that fails on one CPU leaves no session" all_or_nothing
 check "filters and clocks belong to the session" takes_filters_and_clocks
