@@ -117,7 +117,8 @@ start_qemu()
 	# minutes of them on a debug kernel.
 	# shellcheck disable=SC2086 # QEMU_EXTRA is a list of words
 	setpriv --pdeathsig KILL qemu-system-x86_64 -machine q35 "${accel[@]}" \
-		-cpu max -m "$MEM" -smp "$SMP" -nodefaults -no-user-config -no-reboot -display none -monitor none \
+		-cpu max -m "$MEM" -smp "$SMP" \
+		-nodefaults -no-user-config -no-reboot -display none -monitor none \
 		-serial "file:$CONSOLE" \
 		-device virtio-serial-pci \
 		-chardev "file,id=verdict,path=$DIR/verdict" \
