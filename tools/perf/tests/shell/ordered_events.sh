@@ -32,6 +32,8 @@ print()
 	status=0
 	"$perf" report --stdio --sort cpu,comm -i "$file" \
 		>"$tag.report" 2>"$tag.report.err" || status=$?
+	# Each run ends with a tip of its own choice.
+	sed -i '/^# (Tip: /d' "$tag.report"
 	echo "exit $status" >>"$tag.report"
 }
 
