@@ -22,6 +22,11 @@ test: set-up
 	@$(VM)/build.sh
 	@$(VM)/run-tests.sh
 
+#: make torture [MINUTES=N]  the long counts: races, faults, fuzz, kills; N minutes in all (60 if unsaid)
+torture: set-up
+	@$(VM)/build.sh
+	@MINUTES=$(or $(MINUTES),60) SUITES=$(VM)/tortures $(VM)/run-tests.sh
+
 #: make bench [ONLY=PATTERN] every benchmark, patched beside base in one run; table of ratios
 bench: set-up
 	@$(VM)/build.sh all base patched
@@ -62,4 +67,4 @@ build/%/bin/perf: set-up
 clean:
 	rm -rf build
 
-.PHONY: help run test bench vm check series build deps set-up clean
+.PHONY: help run test torture bench vm check series build deps set-up clean

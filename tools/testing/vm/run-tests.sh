@@ -5,6 +5,9 @@
 # 'N passed, N failed, N skipped'. Exit 1 when one failed, or nothing ran.
 #
 # usage: run-tests            ONLY=PATTERN (shell pattern) runs part of them
+#
+# SUITES names another list. With MINUTES each of its suites is told its share of
+# them as TORTURE_SECS, in a guest too, and its time-out is that much later.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -14,6 +17,7 @@ ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
 passed=0 failed=0 skipped=0
 declare -A running=() started=()
+share=0
 
 run_suite()
 {
@@ -21,6 +25,10 @@ run_suite()
 	export OUT
 	mkdir -p "$OUT"
 	cd "$TOP"
+	if [ $share != 0 ]; then
+		seconds=$((seconds + share))
+		command="export MINUTES=$MINUTES TORTURE_SECS=$share; $command"
+	fi
 	if [ "$where" = host ]; then
 		exec timeout -k 10 "$seconds" bash -c "$command"
 	fi
@@ -76,15 +84,27 @@ start_suite()
 	running[$!]=$name
 }
 
-main()
+# The suites that are to run: NAME WHERE SECONDS COMMAND
+chosen()
 {
-	local name where seconds command alone begin=$SECONDS
-	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT
-	trap 'exit 130' INT TERM
-	while read -r name where seconds command; do
+	local name rest
+	while read -r name rest; do
 		[[ -n $name && $name != \#* ]] || continue
 		# shellcheck disable=SC2053 # ONLY is a pattern
 		[[ $name == $ONLY ]] || continue
+		echo "$name $rest"
+	done <"$SUITES"
+}
+
+main()
+{
+	local name where seconds command alone begin=$SECONDS list
+	list=$(chosen)
+	[ -n "$list" ] || die "no suite is called $ONLY"
+	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / $(grep -c . <<<"$list")))
+	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT
+	trap 'exit 130' INT TERM
+	while read -r name where seconds command; do
 		alone=
 		if [[ $where == !* || $where == *:multi* ]]; then
 			alone=1
@@ -93,7 +113,7 @@ main()
 		drain $((alone ? 0 : 1))
 		start_suite "$name" "$where" "$seconds" "$command"
 		[ -z "$alone" ] || drain 0
-	done <"$SUITES"
+	done <<<"$list"
 	drain 0
 	trap - EXIT
 	echo "tests took $((SECONDS - begin)) s"
