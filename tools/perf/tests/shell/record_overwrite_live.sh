@@ -85,7 +85,7 @@ check() {
 		n=$((n + 1))
 		report=$(sed -n "${n}p" "$DIR/reports")
 		strict=1
-		! grep -q ' [1-9][0-9]* bytes not read' <<<"$report" || strict=0
+		! grep -q 'gap of [1-9]' <<<"$report" || strict=0
 		numbers "$dump" >"$DIR/numbers"
 		lines=$(wc -l <"$DIR/numbers")
 		[ "$lines" -gt 0 ] || continue

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Dumps of backward buffers, and what they cover.
+ *
+ * A dump has two halves. evlist__snapshot_bkw_mmap() copies what is new in all
+ * buffers, back to back, so that they cover the same time; the kernel goes on
+ * writing to them. Everything slow comes after that: perf_mmap__push() hands
+ * out what was copied of a buffer, whenever it suits, and the map's cover says
+ * what that is. Both are valid until the next dump.
+ *
+ * A buffer that cannot be read does not keep the others from it: it adds
+ * nothing to the dump, and its cover says why.
+ */
+#include "snapshot-cover.h"
+#include "debug.h"
+#include "event.h"
+#include "evlist.h"
+#include "mmap.h"
+
+#include <inttypes.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <perf/event.h>
+#include <errno.h>
+#include <string.h>
+
+static bool record_time(const union perf_event *event, void *data, __u64 *time)
+{
+	u64 timestamp;
+
+	/* Not modified; the parser's argument is that of all its callers. */
+	if (evlist__parse_sample_timestamp(data, (union perf_event *)event, &timestamp) ||
+	    timestamp == -1ULL)
+		return false;
+
+	*time = timestamp;
+	return true;
+}
+
+static void snapshot_cover__count(struct snapshot_cover *cover, const union perf_event *event)
+{
+	switch (event->header.type) {
+	case PERF_RECORD_SAMPLE:
+		cover->nr_samples++;
+		break;
+	case PERF_RECORD_LOST:
+		if (event->header.size >= sizeof(event->lost))
+			cover->lost += event->lost.lost;
+		break;
+	case PERF_RECORD_LOST_SAMPLES:
+		if (event->header.size >= sizeof(event->lost_samples))
+			cover->lost += event->lost_samples.lost;
+		break;
+	case PERF_RECORD_THROTTLE:
+		cover->throttled++;
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * snapshot_cover__fill - say what the last snapshot of a buffer holds
+ * @cover: what to fill in
+ * @cpu: CPU of the buffer, or -1
+ * @err: what perf_snapshot__take() returned
+ * @snap: the snapshot
+ * @evlist: whose events the records are, to find their times
+ */
+void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
+			  struct perf_snapshot *snap, struct evlist *evlist)
+{
+	const struct perf_snapshot_info *info = perf_snapshot__info(snap);
+	union perf_event *event = NULL;
+	__u64 oldest = 0, newest = 0;
+
+	*cover = (struct snapshot_cover) {
+		.cpu		= cpu,
+		.err		= err,
+		.way		= info->way,
+		.wrapped	= info->wrapped,
+		.retries	= info->retries,
+		.data_size	= info->data_size,
+		.nr_records	= info->nr_records,
+		.len		= info->len,
+		.given_up	= info->given_up,
+		.gap		= info->gap,
+	};
+	if (err)
+		return;
+
+	while ((event = perf_snapshot__newer(snap, event)) != NULL)
+		snapshot_cover__count(cover, event);
+
+	if (!perf_snapshot__window(snap, record_time, evlist, &oldest, &newest)) {
+		cover->oldest = oldest;
+		cover->newest = newest;
+	}
+}
+
+/**
+ * snapshot_cover__add - add a later snapshot of the same buffer
+ * @cover: what it is added to
+ * @later: the later, incremental one
+ */
+void snapshot_cover__add(struct snapshot_cover *cover, const struct snapshot_cover *later)
+{
+	cover->retries	  += later->retries;
+	cover->nr_records += later->nr_records;
+	cover->nr_samples += later->nr_samples;
+	cover->len	  += later->len;
+	cover->gap	  += later->gap;
+	cover->lost	  += later->lost;
+	cover->throttled  += later->throttled;
+	if (!cover->oldest)
+		cover->oldest = later->oldest;
+	if (later->newest)
+		cover->newest = later->newest;
+	if (later->way != PERF_SNAPSHOT_NONE)
+		cover->way = later->way;
+	if (later->err)
+		cover->err = later->err;
+}
+
+/**
+ * snapshot_cover__scnprintf - the same in words, without an end of line
+ * @cover: what to print
+ * @buf: where to
+ * @size: room there
+ */
+int snapshot_cover__scnprintf(const struct snapshot_cover *cover, char *buf, size_t size)
+{
+	int n = 0;
+
+	if (cover->err)
+		return scnprintf(buf, size, "cannot be read: %s", strerror(-cover->err));
+
+	n += scnprintf(buf + n, size - n, "%" PRIu64 " records, ", cover->nr_records);
+	if (cover->oldest)
+		n += scnprintf(buf + n, size - n, "%.6f to %.6f s, ",
+			       (double)cover->oldest / NSEC_PER_SEC,
+			       (double)cover->newest / NSEC_PER_SEC);
+	n += scnprintf(buf + n, size - n,
+		       "%" PRIu64 " bytes given up, gap of %" PRIu64 " bytes, %" PRIu64
+		       " lost, %" PRIu64 " throttled, %u retries, read by %s",
+		       cover->given_up, cover->gap, cover->lost, cover->throttled,
+		       cover->retries, perf_snapshot__way_name(cover->way));
+	return n;
+}
+
+static void mmap__report_cover(const struct mmap *map)
+{
+	char text[256];
+
+	if (!map->cover.err && verbose <= 0)
+		return;
+
+	snapshot_cover__scnprintf(&map->cover, text, sizeof(text));
+	if (map->cover.err)
+		pr_warning("overwrite buffer of CPU %d: %s\n", map->cover.cpu, text);
+	else
+		pr_debug("overwrite buffer of CPU %d: %s\n", map->cover.cpu, text);
+}
+
+/**
+ * evlist__snapshot_bkw_mmap - copy what came since the last time
+ * @evlist: the events
+ * @maps: overwrite maps of it
+ * @nr_maps: how many
+ *
+ * Nothing is paused, and no event is lost. Afterwards perf_mmap__push() pushes
+ * the copies, newest record first, and maps[i]->cover says what they hold. With
+ * -v the latter is printed; a buffer that could not be read is always named.
+ *
+ * Return: 0, or a negative errno if there are buffers and none could be read.
+ */
+int evlist__snapshot_bkw_mmap(struct evlist *evlist, struct mmap **maps, int nr_maps)
+{
+	int i, last_err = 0, nr_read = 0;
+
+	for (i = 0; i < nr_maps; i++) {
+		struct mmap *map = maps[i];
+
+		if (!map->core.base)
+			continue;
+		map->cover.err = perf_snapshot__take(map->snapshot, PERF_SNAPSHOT_INCREMENTAL);
+		if (map->cover.err)
+			last_err = map->cover.err;
+		else
+			nr_read++;
+	}
+
+	for (i = 0; i < nr_maps; i++) {
+		struct mmap *map = maps[i];
+
+		if (!map->core.base)
+			continue;
+		snapshot_cover__fill(&map->cover, map->core.cpu.cpu, map->cover.err,
+				     map->snapshot, evlist);
+		mmap__report_cover(map);
+	}
+
+	return nr_read ? 0 : last_err;
+}
