@@ -95,6 +95,31 @@ examples_work()
 	sessions | xargs -r perf ctl -d
 }
 
+# The program of a document compiles without a warning, and does what is said there.
+program_works()
+{
+	local rst=$1 cpu
+
+	sed -n '/^The program, .*::$/,/^[^ ]*=$/s/^    //p' "$rst" >"$TMP/example.c"
+	gcc -Wall -Wextra -Werror -I"$TOOLS/include/uapi" -o "$TMP/example" "$TMP/example.c"
+	"$TMP/example" make td
+	has '^td ' perf ctl -l
+	perf test -w noploop 1
+	"$TMP/example" read td | tee "$TMP/list"
+	for cpu in $(online_cpus); do
+		grep -qE "^CPU $cpu, event 0: [1-9][0-9]* samples, [0-9]+ other records" "$TMP/list"
+	done
+	# Another reader finds the same: no fewer samples, later.
+	perf record -e persistent/td/ -N -o "$TMP/td" 2>/dev/null
+	perf script -i "$TMP/td" -F time 2>/dev/null | awk -v list="$TMP/list" '
+		BEGIN { while ((getline <list) > 0) { sub(/.*: /, ""); want += $1 } }
+		END { print NR, "samples, before", want; exit !(want > 0 && NR >= want) }'
+	"$TMP/example" end td
+	[ -z "$(sessions)" ]
+	not "$TMP/example" read td
+}
+
+TOOLS=$(cd "$(dirname "$0")/../../.." && pwd)
 DOC=$(cd "$(dirname "$0")/../../Documentation" 2>/dev/null && pwd) || DOC=
 
 persistent_begin
@@ -109,5 +134,9 @@ check "wrong usage is told" usage
 if [ -e "$DOC/perf-ctl.txt" ]; then
 	check "the examples of perf-ctl(1) work" examples_work "$DOC/perf-ctl.txt" EXAMPLES
 	check "the examples of perf-record(1) work" examples_work "$DOC/perf-record.txt" EXAMPLES
+fi
+RST=$TOOLS/../Documentation/userspace-api/perf_persistent.rst
+if [ -e "$RST" ] && command -v gcc >/dev/null; then
+	check "the program of perf_persistent.rst compiles and works" program_works "$RST"
 fi
 persistent_end
