@@ -38,7 +38,9 @@
  *    refused. Faults of consumers' mappings take the pages from pe->rb, and need no
  *    vm_operations::open and close: they may be forked, split and moved.
  *  - The session's reference count is its kobject's: one for the list of sessions
- *    until its last event is claimed, one for each member until it is freed.
+ *    until its last event is claimed, one for each member until it is freed. All of
+ *    these, claimed or not, are on session->members, and leave it first of all: while
+ *    a member is there, its event and what that needs (target task, tracepoint) are.
  *  - The event keeps what any event keeps: the module of its PMU or tracepoint, the
  *    pid namespace it was opened in, the LSM's blob. A module whose tracepoint is
  *    recorded cannot be unloaded before CLAIM.
@@ -76,11 +78,36 @@
  *    until the buffer is off, and makes a buffer of its own.
  *  - CLAIM while others read: they read on. Their buffer is there, and charged, until
  *    the last of them is gone.
- *  - A CPU goes offline: its events are taken off their context, event->ctx and the
- *    buffer stay. It can be opened, mapped and read as before; its state says OFFLINE.
- *  - An event of a group or one that follows a task (its children, its exit, the
- *    ptrace check of its readers) cannot become persistent. A persistent one cannot
- *    become the leader of a group.
+ *  - A CPU goes offline, and comes back: see persistent_hotplug.c.
+ *  - An event of a group cannot become persistent. A persistent one cannot become the
+ *    leader of a group.
+ *
+ * Events that follow a task
+ * -------------------------
+ *
+ * They have CPU -1, in perf_event_open() as in a session, and any number of tasks
+ * can be followed by the events of one session. Such an event holds its task_struct
+ * (hw.target) and the task's context until it is freed, as any event of a task does.
+ * Who opens it is asked what perf_event_open() asks: CAP_PERFMON, or what ptrace asks
+ * of who wants to read the task.
+ *
+ *  - The task exits: perf_event_exit_task() takes the event off the context, which is
+ *    dead from then on. Event, buffer and session stay, and are opened, read and
+ *    claimed as before: a post-mortem. The state says GONE, and stays so; poll() says
+ *    EPOLLHUP. If PERF_RECORD_EXIT was asked for, it is the last record. The opener is
+ *    checked against the credentials that the task died with.
+ *  - UNCLAIM of an event whose task is gone already: the same post-mortem.
+ *  - The task execs: the event goes on. If the new program is set-uid, or not readable,
+ *    perf_event_exit_task() ends the event as if the task had exited, for what follows
+ *    is nobody's business; it never comes back. GONE means that the event's use of
+ *    the task is at an end. The opener is then checked against the new credentials:
+ *    the owner may find that it takes CAP_PERFMON to read what there was before.
+ *  - The task forks, or clones: the child is not followed, for attr.inherit is refused
+ *    by UNCLAIM. As a task with an event that is not inherited, it never swaps
+ *    contexts with its child. A fork() that fails half-way had no event to free.
+ *  - The task is the creator: it exits as a task first, then as an owner of files. A
+ *    session that was still being built then ends.
+ *  - The task's number is used again: the event has the task, not its number.
  *
  * Locking
  * -------
@@ -89,25 +116,33 @@
  *    the end of a BUILDING session. Held across sysfs operations, allocations, and
  *    the locks of an event, in this order:
  *
- *      perf_persistent_mutex
- *        perf_event_context::mutex
- *          perf_event::mmap_mutex
- *            perf_buffer::event_lock
- *        kn->active (sysfs: removing a file waits for those who read it)
- *          perf_persistent_lock
+ *      cpu_hotplug_lock (of who takes a CPU up or down)
+ *        perf_persistent_mutex
+ *          perf_event_context::mutex
+ *            perf_event::mmap_mutex
+ *              perf_buffer::event_lock
+ *          kn->active (sysfs: removing a file waits for those who read it)
+ *            perf_persistent_lock
+ *              perf_event_context::lock
+ *              task_struct::alloc_lock (ptrace checks)
  *
  *  perf_persistent_lock: protects the list of sessions, session->events and ->state,
- *    and ->claimed. Written with both locks held, read with either. Taken by those
- *    who look a session up, and by sysfs' show(); never held across a sysfs operation
- *    nor an access to user memory.
+ *    and ->claimed. These are written with both locks held, and read with either.
+ *    It alone protects session->members. Taken by those who look a session up, and by
+ *    sysfs' show(); never held across a sysfs operation nor an access to user memory.
  *
  *  Neither is ever taken with mmap_lock or an event's locks held. Files are closed,
  *  and so events ended, with none of them held: closing may take all of them.
  */
+#define pr_fmt(fmt) "perf_persistent: " fmt
+
 #include <linux/capability.h>
 #include <linux/cleanup.h>
 #include <linux/cred.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/init.h>
+#include <linux/printk.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -123,7 +158,7 @@ DEFINE_MUTEX(perf_persistent_mutex);
 /* The list of sessions, their events and states. See Locking. */
 DEFINE_MUTEX(perf_persistent_lock);
 
-static LIST_HEAD(perf_persistent_sessions);
+LIST_HEAD(perf_persistent_sessions);
 
 /* The last id given. Protected by perf_persistent_mutex. */
 static u32 perf_persistent_last_id;
@@ -224,6 +259,40 @@ u32 perf_persistent_buffer_index(struct perf_persistent_event *pe)
 }
 
 /**
+ * perf_persistent_gone - is the event at an end because its target task is?
+ * @pe: the member
+ */
+bool perf_persistent_gone(struct perf_persistent_event *pe)
+{
+	/* An event that follows a task is off its context for good. */
+	return pe->cpu == -1 && !(READ_ONCE(pe->event->attach_state) & PERF_ATTACH_CONTEXT);
+}
+
+/* False if the event has another context by now. */
+static bool perf_persistent_try_state(struct perf_persistent_event *pe,
+				      struct perf_event_context *ctx, u32 *state)
+{
+	struct perf_event *event = pe->event;
+	bool same, runs, online = false;
+	unsigned long flags;
+
+	/* Under which it is put on its context, and taken off. */
+	raw_spin_lock_irqsave(&ctx->lock, flags);
+	same = event->ctx == ctx;
+	if (event->attach_state & PERF_ATTACH_CONTEXT) {
+		online = event->cpu == -1 || cpu_online(event->cpu);
+		runs = event->state > PERF_EVENT_STATE_OFF;
+	} else {
+		runs = pe->resume;
+	}
+	raw_spin_unlock_irqrestore(&ctx->lock, flags);
+
+	*state = (online ? 0 : PERF_PERSISTENT_STATE_OFFLINE) |
+		 (runs ? 0 : PERF_PERSISTENT_STATE_DISABLED);
+	return same;
+}
+
+/**
  * perf_persistent_event_state - does the event record?
  * @pe: the member
  *
@@ -231,26 +300,25 @@ u32 perf_persistent_buffer_index(struct perf_persistent_event *pe)
  */
 u32 perf_persistent_event_state(struct perf_persistent_event *pe)
 {
-	struct perf_event *event = pe->event;
+	u32 state;
 
-	/*
-	 * Off its context since its CPU went away, though that may be back. That took it
-	 * to PERF_EVENT_STATE_OFF: whether it had been disabled before is not known.
-	 */
-	if (!(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT) ||
-	    !cpu_online(READ_ONCE(event->cpu)))
-		return PERF_PERSISTENT_STATE_OFFLINE;
+	if (perf_persistent_gone(pe))
+		return PERF_PERSISTENT_STATE_GONE;
 
-	if (READ_ONCE(event->state) <= PERF_EVENT_STATE_OFF)
-		return PERF_PERSISTENT_STATE_DISABLED;
+	/* It changes if a PMU moves the event to another CPU. */
+	guard(rcu)();
+	while (!perf_persistent_try_state(pe, READ_ONCE(pe->event->ctx), &state))
+		cpu_relax();
 
-	return 0;
+	/* Off for good in the meantime. */
+	return pe->cpu == -1 && (state & PERF_PERSISTENT_STATE_OFFLINE) ?
+	       PERF_PERSISTENT_STATE_GONE : state;
 }
 
 /**
  * perf_persistent_find - look up an event that can be opened
  * @id: its session
- * @cpu: its CPU
+ * @cpu: its CPU, -1 if it follows a task
  * @index: its number there
  *
  * Return: the event, for perf_persistent_put(), or an error pointer
@@ -260,7 +328,7 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 	struct perf_persistent_session *s;
 	struct perf_persistent_event *pe;
 
-	if (cpu < 0 || cpu >= nr_cpu_ids || index > PERF_PERSISTENT_INDEX_MAX)
+	if (cpu < -1 || cpu >= (int)nr_cpu_ids || index > PERF_PERSISTENT_INDEX_MAX)
 		return ERR_PTR(-ENOENT);
 
 	guard(mutex)(&perf_persistent_lock);
@@ -302,9 +370,42 @@ static int perf_persistent_may_trace(struct perf_event *event)
 }
 #endif
 
+#ifdef CONFIG_HAVE_HW_BREAKPOINT
+static int perf_persistent_may_break(struct perf_event *event)
+{
+	if (event->attr.type == PERF_TYPE_BREAKPOINT &&
+	    arch_check_bp_in_kernelspace(&event->hw.info) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return 0;
+}
+#else
+static int perf_persistent_may_break(struct perf_event *event)
+{
+	return 0;
+}
+#endif
+
+/* May the current task watch what the event watches? */
+static int perf_persistent_may_watch(struct perf_event *event)
+{
+	if (!(event->attach_state & PERF_ATTACH_TASK))
+		return perf_allow_cpu();
+
+	/*
+	 * As perf_check_permission() has it. No need to keep the task from changing its
+	 * credentials meanwhile: exec() ends the event first, what there is was written
+	 * under the old ones.
+	 */
+	if (perfmon_capable() ||
+	    ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS))
+		return 0;
+	return -EACCES;
+}
+
 /*
  * What perf_event_open() checks, for one who did not come through it. What a PMU's
- * event_init() asks for on top of that is known for tracepoints and probes alone.
+ * event_init() asks for on top of that is known for tracepoints, probes and
+ * breakpoints alone.
  */
 static int perf_persistent_may_open(struct perf_event *event)
 {
@@ -321,11 +422,15 @@ static int perf_persistent_may_open(struct perf_event *event)
 			return err;
 	}
 
-	err = perf_allow_cpu();
+	err = perf_persistent_may_watch(event);
 	if (err)
 		return err;
 
 	err = perf_persistent_may_trace(event);
+	if (err)
+		return err;
+
+	err = perf_persistent_may_break(event);
 	if (err)
 		return err;
 
@@ -342,20 +447,19 @@ static int perf_persistent_may_open(struct perf_event *event)
  */
 int perf_persistent_may_read(struct perf_persistent_event *pe)
 {
-	struct perf_event *event;
+	struct perf_persistent_event *other;
 	int err;
-
-	/* Also if it is off the buffer's list. */
-	err = perf_persistent_may_open(pe->event);
-	if (err)
-		return err;
 
 	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
 		return -EBUSY;
 
-	guard(rcu)();
-	list_for_each_entry_rcu(event, &pe->rb->event_list, rb_entry) {
-		err = perf_persistent_may_open(event);
+	/* No more of them come: the buffer is sealed. */
+	guard(mutex)(&perf_persistent_lock);
+	list_for_each_entry(other, &pe->session->members, member_entry) {
+		if (other->rb != pe->rb)
+			continue;
+
+		err = perf_persistent_may_open(other->event);
 		if (err)
 			return err;
 	}
@@ -374,6 +478,9 @@ void perf_persistent_put(struct perf_persistent_event *pe)
 
 	if (!refcount_dec_and_test(&pe->users))
 		return;
+
+	scoped_guard(mutex, &perf_persistent_lock)
+		list_del(&pe->member_entry);
 
 	perf_persistent_drop_buffer(pe);
 	perf_event_release_kernel(pe->event);
@@ -503,7 +610,8 @@ static int perf_persistent_check_event(struct perf_event *event)
 	if (attr->inherit || attr->enable_on_exec || attr->remove_on_exec || attr->sigtrap)
 		return -EINVAL;
 
-	if (event->attach_state & PERF_ATTACH_TASK)
+	/* A buffer for each CPU that the task may run on. */
+	if ((event->attach_state & PERF_ATTACH_TASK) && event->cpu != -1)
 		return -EOPNOTSUPP;
 
 #ifdef CONFIG_CGROUP_PERF
@@ -560,6 +668,7 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 		return ERR_PTR(-ENOMEM);
 
 	kobject_init(&s->kobj, &perf_persistent_ktype);
+	INIT_LIST_HEAD(&s->members);
 	xa_init(&s->events);
 	xa_init(&s->next_index);
 	s->state = PERF_PERSISTENT_BUILDING;
@@ -621,6 +730,9 @@ static int perf_persistent_attach(struct perf_persistent_event *pe, bool complet
 		mutex_lock(&event->mmap_mutex);
 		if (event->group_leader != event || event->nr_siblings)
 			err = -EINVAL;
+		else if (!(event->attach_state & (PERF_ATTACH_CONTEXT | PERF_ATTACH_TASK)))
+			/* Its CPU was offline since, and did not bring it back. */
+			err = -ENODEV;
 		else
 			err = perf_persistent_adopt_buffer(pe, &spare, complete);
 		if (!err) {
@@ -645,8 +757,15 @@ static int perf_persistent_attach(struct perf_persistent_event *pe, bool complet
 static void perf_persistent_set_running(struct perf_persistent_session *s)
 {
 	lockdep_assert_held(&perf_persistent_mutex);
-	guard(mutex)(&perf_persistent_lock);
-	WRITE_ONCE(s->state, PERF_PERSISTENT_RUNNING);
+
+	scoped_guard(mutex, &perf_persistent_lock)
+		WRITE_ONCE(s->state, PERF_PERSISTENT_RUNNING);
+
+	/* It outlives the processes of who made it: leave a trace of who that was. */
+	if (!ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
+		pr_info_ratelimited("session '%s' (id %u) made by uid %u, pid %d\n", s->name, s->id,
+				    from_kuid(&init_user_ns, s->owner),
+				    task_tgid_nr(current));
 }
 
 /* Is there nobody but members, and who becomes one, that writes to members' buffers? */
@@ -686,6 +805,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	pe->event = event;
 	pe->cpu = READ_ONCE(event->cpu);
 	pe->index = perf_persistent_nr_events(s, pe->cpu);
+	pe->resume = true;
 
 	err = -ENOSPC;
 	if (pe->index > PERF_PERSISTENT_INDEX_MAX)
@@ -712,9 +832,13 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 			goto err_reserve;
 	}
 
+	/* First: readers of the buffer are asked for this one, too, once it is a member. */
+	scoped_guard(mutex, &perf_persistent_lock)
+		list_add_tail(&pe->member_entry, &s->members);
+
 	err = perf_persistent_attach(pe, complete);
 	if (err)
-		goto err_publish;
+		goto err_members;
 
 	kobject_get(&s->kobj);
 	scoped_guard(mutex, &perf_persistent_lock) {
@@ -727,7 +851,9 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	perf_remove_from_owner(event);
 	return 0;
 
-err_publish:
+err_members:
+	scoped_guard(mutex, &perf_persistent_lock)
+		list_del(&pe->member_entry);
 	if (complete)
 		perf_persistent_unpublish(s);
 err_reserve:

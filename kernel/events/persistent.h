@@ -42,6 +42,8 @@ int perf_persistent_set_output(struct perf_event *event, struct perf_event *outp
 int perf_persistent_redirected(struct perf_event *event);
 int perf_persistent_toggle_paused(struct perf_buffer *rb, bool pause);
 bool perf_persistent_mkwrite(struct perf_event *event);
+void perf_persistent_offline(struct perf_event *event);
+bool perf_persistent_enable(struct perf_event *event, unsigned int cmd);
 
 #else /* !CONFIG_PERF_PERSISTENT */
 
@@ -94,6 +96,13 @@ static inline int perf_persistent_toggle_paused(struct perf_buffer *rb, bool pau
 static inline bool perf_persistent_mkwrite(struct perf_event *event)
 {
 	return true;
+}
+
+static inline void perf_persistent_offline(struct perf_event *event) { }
+
+static inline bool perf_persistent_enable(struct perf_event *event, unsigned int cmd)
+{
+	return false;
 }
 
 #endif /* CONFIG_PERF_PERSISTENT */

@@ -199,7 +199,8 @@ bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_
 
 	guard(rcu)();
 	list_for_each_entry_rcu(event, &rb->event_list, rb_entry) {
-		pe = READ_ONCE(event->persistent);
+		/* Pairs with smp_store_release() in perf_persistent_attach(): pe->rb */
+		pe = smp_load_acquire(&event->persistent);
 		if (event != joining && (!pe || pe->session != s))
 			return false;
 	}

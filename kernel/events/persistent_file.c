@@ -23,8 +23,9 @@
  *
  * A pairs with B: who was told of a wakeup sees what caused it. That the count is
  * raised before the waitq is woken, and read after it was joined, makes that none
- * is missed. CLAIM is told by EPOLLHUP; that a CPU goes offline, or that the event is
- * disabled, is not.
+ * is missed. That a CPU goes offline or comes back counts as a wakeup as well: there is
+ * a state to be read. CLAIM, and the end of the target task, are told by EPOLLHUP. That
+ * the event is disabled is not told.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -34,7 +35,6 @@
 #include <linux/perf_rb_snapshot.h>
 #include <linux/poll.h>
 #include <linux/security.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
@@ -76,8 +76,8 @@ static __poll_t perf_persistent_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &pe->event->waitq, wait);
 
-	/* It is not a session's any more, and ends with its last file. */
-	if (READ_ONCE(pe->claimed))
+	/* It is not a session's any more, and ends with its last file; or there is no more. */
+	if (READ_ONCE(pe->claimed) || perf_persistent_gone(pe))
 		events |= EPOLLHUP;
 
 	/* B, matches A: see above, and perf_persistent_wakeup() */
@@ -171,16 +171,6 @@ static int perf_persistent_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* That who ends a session can say who still holds its memory. */
-static void perf_persistent_show_fdinfo(struct seq_file *m, struct file *file)
-{
-	struct perf_persistent_consumer *consumer = file->private_data;
-	struct perf_persistent_event *pe = consumer->pe;
-
-	seq_printf(m, "perf_persistent_id:\t%u\ncpu:\t%d\nindex:\t%u\n",
-		   pe->session->id, pe->cpu, pe->index);
-}
-
 static const struct file_operations perf_persistent_fops = {
 	.owner		= THIS_MODULE,
 	.release	= perf_persistent_file_release,
@@ -189,7 +179,6 @@ static const struct file_operations perf_persistent_fops = {
 	.unlocked_ioctl	= perf_persistent_file_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.mmap		= perf_persistent_mmap,
-	.show_fdinfo	= perf_persistent_show_fdinfo,
 };
 
 /* The session's id and the event's index: nothing else says anything. */
@@ -229,7 +218,7 @@ static struct file *perf_persistent_getfile(struct perf_persistent_event *pe, in
  * perf_persistent_open - perf_event_open() of an event that belongs to a session
  * @attr: says of which session, and which of its events on that CPU
  * @pid: -1
- * @cpu: the CPU
+ * @cpu: the CPU, -1 for an event that follows a task
  * @group_fd: -1
  * @flags: PERF_FLAG_FD_CLOEXEC or 0
  *

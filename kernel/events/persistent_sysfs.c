@@ -99,8 +99,11 @@ static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
 		return -ENOMEM;
 
 	scoped_guard(mutex, &perf_persistent_lock) {
-		xa_for_each(&s->events, key, pe)
-			cpumask_set_cpu(pe->cpu, cpus);
+		xa_for_each(&s->events, key, pe) {
+			/* An empty list if all of them follow tasks. */
+			if (pe->cpu != -1)
+				cpumask_set_cpu(pe->cpu, cpus);
+		}
 	}
 
 	len = cpumap_print_to_pagebuf(true, page, cpus);

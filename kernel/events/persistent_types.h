@@ -3,8 +3,9 @@
  * Persistent events: what their rooms share. persistent.c has the theory of
  * operation, the sessions and their life; persistent_buffer.c the ring buffers
  * and whom they are charged to; persistent_file.c what a reader opens;
- * persistent_ioctl.c the ABI's structs; persistent_name.c which names a session
- * may have; persistent_sysfs.c what is listed.
+ * persistent_ioctl.c the ABI's structs; persistent_hotplug.c CPUs that go and come
+ * back; persistent_name.c which names a session may have; persistent_sysfs.c what
+ * is listed.
  */
 #ifndef _KERNEL_EVENTS_PERSISTENT_TYPES_H
 #define _KERNEL_EVENTS_PERSISTENT_TYPES_H
@@ -42,6 +43,7 @@ enum perf_persistent_state {
  * @kobj: .../persistent/sessions/NAME; holds the reference count
  * @entry: on the list of sessions
  * @events: unclaimed events, by perf_persistent_key()
+ * @members: all events, until they are freed
  * @next_index: by CPU + 1: number of the next event there; never used again
  * @state: see enum perf_persistent_state
  * @id: never used again
@@ -53,6 +55,7 @@ struct perf_persistent_session {
 	struct kobject			kobj;
 	struct list_head		entry;
 	struct xarray			events;
+	struct list_head		members;
 	struct xarray			next_index;
 	enum perf_persistent_state	state;
 	u32				id;
@@ -67,12 +70,14 @@ struct perf_persistent_session {
  * @session: the session, with a reference
  * @event: the event; its first reference is what the last user gives up
  * @rb: the event's buffer, with a reference; never changes
- * @cpu: event->cpu at UNCLAIM; a PMU may move the event later
+ * @cpu: event->cpu at UNCLAIM, -1 if it follows a task; a PMU may move the event later
  * @index: number of the event on its CPU
  * @user: who was charged a page for a member that brought no buffer, or NULL
  * @claimed: taken back; no longer on session->events
+ * @resume: while its CPU is away: is it to run when that is back? Protected by ctx->mutex
  * @claim_entry: private to perf_persistent_abort()
- * @rcu: for perf_persistent_may_read(), which comes here from the buffer
+ * @member_entry: on session->members
+ * @rcu: for perf_persistent_all_members(), which comes here from the buffer
  */
 struct perf_persistent_event {
 	refcount_t			users;
@@ -83,7 +88,9 @@ struct perf_persistent_event {
 	u32				index;
 	struct user_struct		*user;
 	bool				claimed;
+	bool				resume;
 	struct list_head		claim_entry;
+	struct list_head		member_entry;
 	struct rcu_head			rcu;
 };
 
@@ -100,6 +107,7 @@ static inline unsigned long perf_persistent_key(int cpu, u32 index)
 /* persistent.c: see "Locking" there */
 extern struct mutex perf_persistent_mutex;
 extern struct mutex perf_persistent_lock;
+extern struct list_head perf_persistent_sessions;
 
 int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
 			    u32 *id);
@@ -109,6 +117,7 @@ void perf_persistent_put(struct perf_persistent_event *pe);
 int perf_persistent_may_read(struct perf_persistent_event *pe);
 u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
 u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
+bool perf_persistent_gone(struct perf_persistent_event *pe);
 u32 perf_persistent_event_state(struct perf_persistent_event *pe);
 
 /* persistent_buffer.c */

@@ -33,17 +33,10 @@ FIXTURE_SETUP(persistent)
 	ASSERT_LE(0, self->fd);
 }
 
-/* Whatever a test did: nothing is listed, and all memory is returned to the byte. */
 FIXTURE_TEARDOWN(persistent)
 {
-	struct balance after;
-
 	close(self->fd);
-	after = take_balance();
-	EXPECT_EQ(self->before.sessions, after.sessions);
-	EXPECT_EQ(self->before.events, after.events);
-	EXPECT_EQ(self->before.pinned, after.pinned);
-	EXPECT_EQ(self->before.mlocked, after.mlocked);
+	EXPECT_BALANCE();
 }
 
 /* Made, listed, opened by what the listing says, read, claimed, gone. */
@@ -1007,13 +1000,11 @@ TEST_F(persistent, claimed_one_by_one)
 /* What goes beyond the user's limit moves from the dying process to the user. */
 TEST_F(persistent, memory)
 {
-	long limit = mlock_limit(), pages = 1, before, charged;
+	long limit = mlock_limit(), pages = pages_beyond_limit(), before, charged;
 	int64_t id;
 	void *mine;
 	int fd;
 
-	while (pages <= limit)
-		pages *= 2;
 	mine = map(self->fd, pages * PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);
 	before = vm_pin();
@@ -1040,14 +1031,12 @@ TEST_F(persistent, memory)
 /* A buffer mapped by another process than the one that gives the event away. */
 TEST_F(persistent, memory_of_other_mm)
 {
-	long limit = mlock_limit(), pages = 1;
+	long pages = pages_beyond_limit();
 	int64_t id;
 	void *mine;
 	pid_t pid;
 	int status, fd;
 
-	while (pages <= limit)
-		pages *= 2;
 	mine = map(self->fd, pages * PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);
 	pid = fork();
@@ -1073,14 +1062,12 @@ TEST_F(persistent, memory_of_other_mm)
 /* A base bug that this stands on: who unmaps last is not always who was charged. */
 TEST_F(persistent, unmapped_by_other_mm)
 {
-	long limit = mlock_limit(), pages = 1;
+	long pages = pages_beyond_limit();
 	int done[2], status;
 	void *mine;
 	char c;
 	pid_t pid;
 
-	while (pages <= limit)
-		pages *= 2;
 	ASSERT_EQ(0, pipe(done));
 	mine = map(self->fd, pages * PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);

@@ -5,15 +5,10 @@
  */
 #define _GNU_SOURCE
 
-#include <grp.h>
 #include <stddef.h>
 
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
-
-#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
-#define MAX_SESSIONS	"/proc/sys/kernel/perf_persistent_max"
-#define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
 
 #ifndef PERF_ATTR_SIZE_VER8
 #define PERF_ATTR_SIZE_VER8	136
@@ -47,24 +42,12 @@ FIXTURE_SETUP(errors)
 
 FIXTURE_TEARDOWN(errors)
 {
-	struct balance after;
-
 	write_long(PARANOID, self->paranoid);
 	write_long(MAX_SESSIONS, self->max_sessions);
 	write_long(MLOCK_KB, self->mlock_kb);
 	close(self->fd);
-	after = take_balance();
-	EXPECT_EQ(self->before.sessions, after.sessions);
-	EXPECT_EQ(self->before.events, after.events);
-	EXPECT_EQ(self->before.pinned, after.pinned);
-	EXPECT_EQ(self->before.mlocked, after.mlocked);
+	EXPECT_BALANCE();
 }
-
-#define EXPECT_REFUSED(err, expr) do {				\
-	errno = 0;						\
-	EXPECT_EQ(-1, expr);					\
-	EXPECT_EQ(err, errno) TH_LOG("%s", #expr);		\
-} while (0)
 
 TEST_F(errors, names)
 {
@@ -284,7 +267,6 @@ TEST_F(errors, events)
 		{ comm_attr(), -1, 0, EINVAL, "inherit" },
 		{ comm_attr(), -1, 0, EINVAL, "enable_on_exec" },
 		{ comm_attr(), -1, 0, EINVAL, "remove_on_exec" },
-		{ comm_attr(), 0, -1, EOPNOTSUPP, "per task" },
 		{ comm_attr(), 0, 0, EOPNOTSUPP, "per task and CPU" },
 	};
 	struct perf_event_attr attr = comm_attr();
@@ -361,29 +343,6 @@ TEST_F(errors, pmu_numbers)
 	closedir(devices);
 	/* cpu_clock and task_clock took it, and have no device. */
 	EXPECT_LT(7, first);
-}
-
-/* Runs fn in a child as an ordinary user; returns its exit status. */
-static int as_nobody(int (*fn)(int64_t id, int fd), int64_t id, int fd)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (!pid) {
-		if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
-			_exit(99);
-		_exit(fn(id, fd));
-	}
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
-}
-
-/* Exit status of a child: 0 if it was refused with err. */
-static int refused(int err, int64_t ret)
-{
-	if (ret != -1)
-		return 97;
-	return errno == err ? 0 : errno;
 }
 
 static int nobody_looks(int64_t id, int fd)
@@ -513,13 +472,11 @@ TEST_F(errors, buffer_of_other_user)
 
 static int nobody_wants_memory(int64_t id, int fd)
 {
-	long pages = 1;
+	/* RLIMIT_MEMLOCK holds it. */
+	long pages = pages_beyond_limit();
 	int mine, i, ret;
 	void *base;
 
-	/* A buffer that the user's limit does not hold, but RLIMIT_MEMLOCK does. */
-	while (pages <= mlock_limit())
-		pages *= 2;
 	mine = open_comm(0);
 	base = map(mine, pages * PAGE, PROT_READ);
 	if (mine < 0 || base == MAP_FAILED)
@@ -596,22 +553,12 @@ static int nobody_gets_no_raw(int64_t id, int fd)
 /* Raw data of a tracepoint is for who may have it, whoever recorded it. */
 TEST_F(errors, tracepoint)
 {
-	long nr = read_long("/sys/kernel/tracing/events/sched/sched_switch/id");
-	struct perf_event_attr attr = comm_attr();
+	int fd = open_raw(), again;
 	int64_t id;
-	int fd, again;
 
-	if (nr < 0)
+	if (fd < 0)
 		SKIP(return, "no tracefs");
 
-	attr.type = PERF_TYPE_TRACEPOINT;
-	attr.config = nr;
-	attr.comm = 0;
-	attr.exclude_kernel = 0;
-	attr.sample_period = 1;
-	attr.sample_type |= PERF_SAMPLE_RAW;
-	fd = event_open(&attr, -1, 0, -1, 0);
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, write_long(PARANOID, -1));
 	ASSERT_EQ(0, as_nobody(nobody_makes_raw, 0, fd));
 	id = strtol(sysfs("sessions/%s/id", "raw"), NULL, 10);
@@ -641,22 +588,12 @@ static int nobody_shares_raw(int64_t id, int fd)
 /* Who may open an event, but not those that write to the same buffer, gets neither. */
 TEST_F(errors, shared_buffer)
 {
-	long nr = read_long("/sys/kernel/tracing/events/sched/sched_switch/id");
-	struct perf_event_attr attr = comm_attr();
+	int fd = open_raw(), i;
 	int64_t id;
-	int fd, i;
 
-	if (nr < 0)
+	if (fd < 0)
 		SKIP(return, "no tracefs");
 
-	attr.type = PERF_TYPE_TRACEPOINT;
-	attr.config = nr;
-	attr.comm = 0;
-	attr.exclude_kernel = 0;
-	attr.sample_period = 1;
-	attr.sample_type |= PERF_SAMPLE_RAW;
-	fd = event_open(&attr, -1, 0, -1, 0);
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, write_long(PARANOID, -1));
 	ASSERT_EQ(0, as_nobody(nobody_shares_raw, 0, fd));
 	id = strtol(sysfs("sessions/%s/id", "shared"), NULL, 10);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -28,6 +29,10 @@
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define DEFAULT_SIZE	(512UL << 10)
 #define NOBODY		65534
+
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
+#define MAX_SESSIONS	"/proc/sys/kernel/perf_persistent_max"
+#define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
 
 static inline int event_open(struct perf_event_attr *attr, int pid, int cpu, int group_fd,
 			     unsigned long flags)
@@ -59,6 +64,27 @@ static inline int open_comm(int cpu)
 	struct perf_event_attr attr = comm_attr();
 
 	return event_open(&attr, -1, cpu, -1, 0);
+}
+
+/* All that sched_switch says, on CPU 0; -1 without tracefs. */
+static inline int open_raw(void)
+{
+	struct perf_event_attr attr = comm_attr();
+	FILE *f = fopen("/sys/kernel/tracing/events/sched/sched_switch/id", "r");
+	int id = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &id) != 1)
+		id = -1;
+	fclose(f);
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = id;
+	attr.comm = 0;
+	attr.exclude_kernel = 0;
+	attr.sample_period = 1;
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	return id < 0 ? -1 : event_open(&attr, -1, 0, -1, 0);
 }
 
 /* Opens an event of a session. */
@@ -186,6 +212,40 @@ static inline bool is_newer(void *base, const char *name, const char *other)
 	return false;
 }
 
+/* Becomes an ordinary user, for good. */
+static inline int become(uid_t uid)
+{
+	return setgroups(0, NULL) || setgid(uid) || setuid(uid) ? -1 : 0;
+}
+
+/* Runs fn in a child as an ordinary user; returns its exit status. */
+static inline int as_user(uid_t uid, int (*fn)(int64_t id, int fd), int64_t id, int fd)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (become(uid))
+			_exit(99);
+		_exit(fn(id, fd));
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+
+static inline int as_nobody(int (*fn)(int64_t id, int fd), int64_t id, int fd)
+{
+	return as_user(NOBODY, fn, id, fd);
+}
+
+/* Exit status of a child: 0 if it was refused with err. */
+static inline int refused(int err, int64_t ret)
+{
+	if (ret != -1)
+		return 97;
+	return errno == err ? 0 : errno;
+}
+
 static inline long read_long(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -275,6 +335,16 @@ static inline long mlock_limit(void)
 	       sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* A buffer's pages, of which the user's limit does not hold all. */
+static inline long pages_beyond_limit(void)
+{
+	long limit = mlock_limit(), pages = 1;
+
+	while (pages <= limit)
+		pages *= 2;
+	return pages;
+}
+
 /*
  * Pages that are charged to the user's perf_mlock, up to the limit. Nothing says so,
  * but what a mapping larger than the limit leaves to pinned_vm does. The caller may
@@ -287,12 +357,11 @@ static inline long perf_mlock(void)
 		.config		= PERF_COUNT_SW_DUMMY,
 		.exclude_kernel	= 1,
 	};
-	long before = vm_pin(), limit = mlock_limit(), pages = 1, over = -1;
+	long before = vm_pin(), limit = mlock_limit(), over = -1;
+	long pages = pages_beyond_limit();
 	void *base;
 	int fd;
 
-	while (pages <= limit)
-		pages *= 2;
 	fd = event_open(&attr, 0, -1, -1, 0);
 	base = map(fd, pages * PAGE, PROT_READ);
 	if (base != MAP_FAILED) {
@@ -320,6 +389,22 @@ static inline struct balance take_balance(void)
 		.mlocked	= perf_mlock(),
 	};
 }
+
+/* Whatever a test did: nothing is listed, and all memory is returned to the byte. */
+#define EXPECT_BALANCE() do {					\
+	struct balance after = take_balance();			\
+								\
+	EXPECT_EQ(self->before.sessions, after.sessions);		\
+	EXPECT_EQ(self->before.events, after.events);		\
+	EXPECT_EQ(self->before.pinned, after.pinned);		\
+	EXPECT_EQ(self->before.mlocked, after.mlocked);		\
+} while (0)
+
+#define EXPECT_REFUSED(err, expr) do {				\
+	errno = 0;						\
+	EXPECT_EQ(-1, expr);					\
+	EXPECT_EQ(err, errno) TH_LOG("%s", #expr);		\
+} while (0)
 
 static inline bool have_persistent(void)
 {
