@@ -35,6 +35,7 @@
 #include <linux/perf_rb_snapshot.h>
 #include <linux/poll.h>
 #include <linux/security.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
@@ -171,6 +172,16 @@ static int perf_persistent_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
+/* That who ends a session can say who still holds its memory. */
+static void perf_persistent_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct perf_persistent_consumer *consumer = file->private_data;
+	struct perf_persistent_event *pe = consumer->pe;
+
+	seq_printf(m, "perf_persistent_id:\t%u\ncpu:\t%d\nindex:\t%u\n",
+		   pe->session->id, pe->cpu, pe->index);
+}
+
 static const struct file_operations perf_persistent_fops = {
 	.owner		= THIS_MODULE,
 	.release	= perf_persistent_file_release,
@@ -179,6 +190,7 @@ static const struct file_operations perf_persistent_fops = {
 	.unlocked_ioctl	= perf_persistent_file_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.mmap		= perf_persistent_mmap,
+	.show_fdinfo	= perf_persistent_show_fdinfo,
 };
 
 /* The session's id and the event's index: nothing else says anything. */

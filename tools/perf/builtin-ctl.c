@@ -5,18 +5,25 @@
 #include "builtin.h"
 
 #include "util/debug.h"
+#include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/persistent.h"
 #include "util/trace-event.h"
 #include "util/util.h"
 
 #include <subcmd/parse-options.h>
+#include <api/fs/fs.h>
+#include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char * const ctl_usage[] = {
 	"perf ctl [-l] [--json]",
@@ -32,12 +39,21 @@ static const struct column {
 	size_t		offset;
 	bool		json_number;
 } columns[] = {
-	{ "CPUS",   "cpus",	 offsetof(struct persistent_entry, cpus),      false },
-	{ "EVENTS", "nr_events", offsetof(struct persistent_entry, nr_events), true  },
-	{ "MEMORY", "memory",	 offsetof(struct persistent_entry, memory),    true  },
-	{ "OWNER",  "owner",	 offsetof(struct persistent_entry, owner),     true  },
-	{ "STATE",  "state",	 offsetof(struct persistent_entry, state),     false },
+	{ "OWNER",   "owner",	  offsetof(struct persistent_entry, owner),     true  },
+	{ "CPUS",    "cpus",	  offsetof(struct persistent_entry, cpus),      false },
+	{ "EVENTS",  "nr_events", offsetof(struct persistent_entry, nr_events), true  },
+	{ "MEMORY",  "memory",	  offsetof(struct persistent_entry, memory),    true  },
+	{ "WINDOW(s)", "window",	  offsetof(struct persistent_entry, window),    true  },
+	{ "STATE",   "state",	  offsetof(struct persistent_entry, state),     false },
 };
+
+/* A CPU that has been still for long may end before another begins. */
+static double window__seconds(const struct persistent_window *window)
+{
+	if (window->newest <= window->oldest)
+		return 0;
+	return (double)(window->newest - window->oldest) / NSEC_PER_SEC;
+}
 
 static const char *entry__value(const struct persistent_entry *entry, const struct column *column)
 {
@@ -56,7 +72,7 @@ static void print_list(const struct persistent_entry *entries, int nr)
 		name_width = max(name_width, strlen(entries[n].name));
 		for (i = 0; i < ARRAY_SIZE(columns); i++) {
 			value = entry__value(&entries[n], &columns[i]);
-			width[i] = max(width[i], value ? strlen(value) : 1);
+			width[i] = max(width[i], strlen(value ?: "-"));
 		}
 	}
 
@@ -87,9 +103,31 @@ static void print_list_json(const struct persistent_entry *entries, int nr)
 			quote = columns[i].json_number || !value ? "" : "\"";
 			printf(", \"%s\": %s%s%s", columns[i].key, quote, value ?: "null", quote);
 		}
+		if (entries[n].window)
+			printf(", \"oldest\": %llu, \"newest\": %llu",
+			       (unsigned long long)entries[n].oldest,
+			       (unsigned long long)entries[n].newest);
 		printf("}");
 	}
 	printf("%s]\n", nr ? "\n" : "");
+}
+
+/* How far it reaches back, if this user may read it. */
+static void entry__add_window(struct persistent_entry *entry)
+{
+	struct persistent_session *session = persistent_session__open_id(entry->id);
+	struct persistent_window window;
+
+	if (IS_ERR(session))
+		return;
+
+	if (!persistent_session__window(session, &window) && window.newest) {
+		entry->oldest = window.oldest;
+		entry->newest = window.newest;
+		if (asprintf(&entry->window, "%.3f", window__seconds(&window)) < 0)
+			entry->window = NULL;
+	}
+	persistent_session__close(session);
 }
 
 static int ctl__list(bool json)
@@ -104,6 +142,9 @@ static int ctl__list(bool json)
 		       str_error_r(-err, msg, sizeof(msg)));
 		return err;
 	}
+
+	for (int i = 0; i < nr; i++)
+		entry__add_window(&entries[i]);
 
 	if (json)
 		print_list_json(entries, nr);
@@ -137,25 +178,40 @@ static char *event_name(struct perf_event_attr *attr)
 	return name;
 }
 
-static void print_info(const struct persistent_session *s)
+/* Of an event that writes to its own buffer; the others have the same. */
+static bool event__window(const struct persistent_event *event, struct evlist *evlist,
+			  struct persistent_window *window)
+{
+	return evlist && event->buffer_index == event->index &&
+	       !persistent_event__window(event, evlist, window) && window->newest;
+}
+
+static void print_info(const struct persistent_session *s, struct evlist *evlist)
 {
 	printf("session %s, id %llu, owner %u\n", s->name, (unsigned long long)s->id, s->owner);
-	printf("%4s  %5s  %6s  %9s  %-11s  %s\n",
-	       "CPU", "INDEX", "BUFFER", "KiB", "STATE", "EVENT");
+	printf("%4s  %5s  %6s  %9s  %9s  %-11s  %s\n",
+	       "CPU", "INDEX", "BUFFER", "KiB", "WINDOW(s)", "STATE", "EVENT");
 	for (int i = 0; i < s->nr_events; i++) {
 		struct persistent_event *event = &s->events[i];
-		char *name = event_name(&event->attr);
+		char *name = event_name(&event->attr), cpu[16] = "task", seconds[32] = "-";
+		struct persistent_window window;
 
-		printf("%4d  %5u  %6u  %9llu  %-11s  %s%s\n", event->cpu, event->index,
-		       event->buffer_index, (unsigned long long)event->data_size / 1024,
+		if (event->cpu >= 0)
+			scnprintf(cpu, sizeof(cpu), "%d", event->cpu);
+		if (event__window(event, evlist, &window))
+			scnprintf(seconds, sizeof(seconds), "%.3f", window__seconds(&window));
+		printf("%4s  %5u  %6u  %9llu  %9s  %-11s  %s%s\n", cpu, event->index,
+		       event->buffer_index, (unsigned long long)event->data_size / 1024, seconds,
 		       persistent__state_name(event->state), name ?: "?",
 		       persistent_event__is_sideband(event) ? " (side-band)" : "");
 		free(name);
 	}
 }
 
-static void print_info_json(const struct persistent_session *s)
+static void print_info_json(const struct persistent_session *s, struct evlist *evlist)
 {
+	struct persistent_window window;
+
 	printf("{\"name\": \"%s\", \"id\": %llu, \"owner\": %u, \"events\": [", s->name,
 	       (unsigned long long)s->id, s->owner);
 	for (int i = 0; i < s->nr_events; i++) {
@@ -165,9 +221,15 @@ static void print_info_json(const struct persistent_session *s)
 		printf("%s\n  {\"cpu\": %d, \"index\": %u, \"buffer\": %u, \"data_size\": %llu",
 		       i ? "," : "", event->cpu, event->index, event->buffer_index,
 		       (unsigned long long)event->data_size);
-		printf(", \"state\": \"%s\", \"sideband\": %s, \"event\": \"%s\"}",
+		printf(", \"state\": \"%s\", \"sideband\": %s, \"event\": \"%s\"",
 		       persistent__state_name(event->state),
 		       persistent_event__is_sideband(event) ? "true" : "false", name ?: "?");
+		if (event__window(event, evlist, &window))
+			printf(", \"oldest\": %llu, \"newest\": %llu, \"wrapped\": %s",
+			       (unsigned long long)window.oldest,
+			       (unsigned long long)window.newest,
+			       window.wrapped ? "true" : "false");
+		printf("}");
 		free(name);
 	}
 	printf("\n]}\n");
@@ -176,16 +238,83 @@ static void print_info_json(const struct persistent_session *s)
 static int ctl__info(const char *name, bool json)
 {
 	struct persistent_session *session = persistent_session__open(name);
+	struct evlist *evlist;
 
 	if (IS_ERR(session))
 		return PTR_ERR(session);
 
+	/* Without it the times of its records are not known; the rest is. */
+	evlist = persistent_session__new_evlist(session);
 	if (json)
-		print_info_json(session);
+		print_info_json(session, evlist);
 	else
-		print_info(session);
+		print_info(session, evlist);
+	evlist__delete(evlist);
 	persistent_session__close(session);
 	return 0;
+}
+
+/* Has the process, as far as this user may know, an event of session @id open? */
+static bool process__reads(const char *pid, u64 id)
+{
+	char path[PATH_MAX], link[64];
+	unsigned long long fd_id;
+	struct dirent *d;
+	bool reads = false;
+	ssize_t len;
+	FILE *file;
+	DIR *dir;
+
+	scnprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+
+	while (!reads && (d = readdir(dir)) != NULL) {
+		len = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
+		link[max_t(ssize_t, len, 0)] = '\0';
+		if (strcmp(link, "anon_inode:[perf_persistent]"))
+			continue;
+
+		scnprintf(path, sizeof(path), "/proc/%s/fdinfo/%s", pid, d->d_name);
+		file = fopen(path, "r");
+		while (file && !reads && fgets(path, sizeof(path), file))
+			reads = sscanf(path, "perf_persistent_id: %llu", &fd_id) == 1 &&
+				fd_id == id;
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return reads;
+}
+
+/* Those who still read hold the memory: better to tell than to let it be searched for. */
+static void print_end(const char *name, u64 id)
+{
+	const char *sep = "; its memory is free when these have closed it:";
+	char *comm, path[64];
+	struct dirent *d;
+	size_t size;
+	DIR *dir;
+
+	printf("session '%s' ended", name);
+	dir = opendir("/proc");
+	while (dir && (d = readdir(dir)) != NULL) {
+		if (!isdigit(d->d_name[0]) || atoi(d->d_name) == getpid() ||
+		    !process__reads(d->d_name, id))
+			continue;
+
+		scnprintf(path, sizeof(path), "%s/comm", d->d_name);
+		comm = NULL;
+		procfs__read_str(path, &comm, &size);
+		printf("%s %s (%.*s)", sep, d->d_name, comm ? (int)strcspn(comm, "\n") : 1,
+		       comm ?: "?");
+		sep = ",";
+		free(comm);
+	}
+	printf("\n");
+	if (dir)
+		closedir(dir);
 }
 
 static int ctl__delete(const char *name)
@@ -201,6 +330,8 @@ static int ctl__delete(const char *name)
 	if (err)
 		pr_err("Cannot end the persistent session '%s': %s\n", name,
 		       str_error_r(-err, msg, sizeof(msg)));
+	else
+		print_end(session->name, session->id);
 	persistent_session__close(session);
 	return err;
 }

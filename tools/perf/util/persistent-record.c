@@ -234,125 +234,19 @@ static int reader__take(struct reader *r, unsigned int flags)
 	return 0;
 }
 
-/* Events of the file */
-
-static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_event_attr *attr)
-{
-	struct evsel *evsel;
-
-	evlist__for_each_entry(evlist, evsel) {
-		if (!memcmp(&evsel->core.attr, attr, sizeof(*attr)))
-			return evsel;
-	}
-
-	evsel = evsel__new(attr);
-	if (!evsel)
-		return NULL;
-
-#ifdef HAVE_LIBTRACEEVENT
-	if (attr->type == PERF_TYPE_TRACEPOINT)
-		evsel->name = tracepoint_id_to_name(attr->config);
-#endif
-	evlist__add(evlist, evsel);
-	return evsel;
-}
-
-/* Ids go by CPU, in the order of the events; -1 for one that follows its task. */
-static int evsel__add_ids(struct evsel *evsel, struct reader *r)
-{
-	struct perf_sample_id *sid;
-	int nr = 0;
-
-	for (int i = 0; i < r->ps->nr_events; i++)
-		nr += !memcmp(&r->ps->events[i].attr, &evsel->core.attr, sizeof(evsel->core.attr));
-
-	if (perf_evsel__alloc_id(&evsel->core, nr, 1))
-		return -ENOMEM;
-
-	nr = 0;
-	for (int i = 0; i < r->ps->nr_events; i++) {
-		struct persistent_event *event = &r->ps->events[i];
-
-		if (memcmp(&event->attr, &evsel->core.attr, sizeof(evsel->core.attr)))
-			continue;
-
-		perf_evlist__id_add(&r->evlist->core, &evsel->core, nr, 0, event->id);
-		sid = xyarray__entry(evsel->core.sample_id, nr, 0);
-		sid->idx = i;
-		sid->cpu.cpu = event->cpu;
-		sid->tid = -1;
-		nr++;
-	}
-	return 0;
-}
-
-static struct perf_cpu_map *session__cpus(const struct persistent_session *ps)
-{
-	struct perf_cpu_map *map;
-	char *list = strdup("");
-	int last = -1;
-
-	for (int i = 0; list && i < ps->nr_events; i++) {
-		char *tmp = NULL;
-
-		if (ps->events[i].cpu == last)
-			continue;
-		last = ps->events[i].cpu;
-		if (asprintf(&tmp, "%s%s%d", list, *list ? "," : "", last) < 0)
-			tmp = NULL;
-		free(list);
-		list = tmp;
-	}
-
-	/* Events that follow a task come first, and alone stand for any CPU. */
-	map = !list ? NULL : *list ? perf_cpu_map__new(list) : perf_cpu_map__new_any_cpu();
-	free(list);
-	return map;
-}
+/* The file */
 
 static int reader__create_evlist(struct reader *r)
 {
-	struct perf_thread_map *threads = perf_thread_map__new_dummy();
-	struct perf_cpu_map *cpus = session__cpus(r->ps);
-	struct evsel *evsel;
-	int err = -ENOMEM;
+	r->evlist = persistent_session__new_evlist(r->ps);
+	if (r->evlist)
+		return 0;
 
-	r->evlist = evlist__new();
-	if (!r->evlist || !threads || !cpus)
-		goto out;
-
-	/* The side-band event last, as perf has it: readers look at the first. */
-	for (int sideband = 0; sideband < 2; sideband++) {
-		for (int i = 0; i < r->ps->nr_events; i++) {
-			struct persistent_event *event = &r->ps->events[i];
-
-			if (persistent_event__is_sideband(event) == sideband &&
-			    !evlist__findnew_attr(r->evlist, &event->attr))
-				goto out;
-		}
-	}
-	perf_evlist__set_maps(&r->evlist->core, cpus, threads);
-
-	evlist__for_each_entry(r->evlist, evsel) {
-		if (evsel__add_ids(evsel, r))
-			goto out;
-	}
-	evlist__set_id_pos(r->evlist);
-
-	err = -EINVAL;
-	if (evlist__valid_sample_type(r->evlist) && evlist__valid_read_format(r->evlist) &&
-	    evlist__valid_sample_id_all(r->evlist))
-		err = 0;
-	else
+	if (errno == EINVAL)
 		pr_err("The records of session '%s' cannot be told apart: its events need sample_id_all and PERF_SAMPLE_IDENTIFIER.\n",
 		       r->ps->name);
-out:
-	perf_cpu_map__put(cpus);
-	perf_thread_map__put(threads);
-	return err;
+	return -errno;
 }
-
-/* The file */
 
 static int reader__write(struct reader *r, void *buf, size_t size)
 {
@@ -384,16 +278,6 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event,
 	return build_id__mark_dso_hit(tool, event, sample, evsel, machine);
 }
 
-static bool record_time(const union perf_event *event, void *data, __u64 *time)
-{
-	u64 t;
-
-	if (evlist__parse_sample_timestamp(data, (union perf_event *)event, &t))
-		return false;
-	*time = t;
-	return true;
-}
-
 static bool is_alive(pid_t pid)
 {
 	return !kill(pid, 0) || errno == EPERM;
@@ -405,7 +289,7 @@ static bool is_stale_fork(struct reader *r, union perf_event *event)
 
 	return event->header.type == PERF_RECORD_FORK &&
 	       event->fork.pid == event->fork.tid &&
-	       record_time(event, r->evlist, &time) && time < r->complete_since &&
+	       persistent_record_time(event, r->evlist, &time) && time < r->complete_since &&
 	       is_alive(event->fork.pid);
 }
 
@@ -416,7 +300,8 @@ static void reader__find_windows(struct reader *r)
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct buffer *buf = &r->buffers[i];
 
-		if (perf_snapshot__window(buf->snap, record_time, r->evlist, &oldest, &newest))
+		if (perf_snapshot__window(buf->snap, persistent_record_time, r->evlist,
+					  &oldest, &newest))
 			continue;
 		if (!buf->oldest)
 			buf->oldest = oldest;

@@ -150,6 +150,7 @@ static void entry__exit(struct persistent_entry *entry)
 	zfree(&entry->memory);
 	zfree(&entry->owner);
 	zfree(&entry->state);
+	zfree(&entry->window);
 }
 
 void persistent__free_list(struct persistent_entry *entries, int nr)
@@ -395,12 +396,16 @@ static int session__count(const struct persistent_session *session)
 	return nr;
 }
 
-/*
- * Open all events that there are: -EBUSY if some came or went meanwhile. The
- * kernel counts them at the first event and after the last one: who ends the
+/**
+ * persistent_session__open_id - open all events of a session, and say nothing
+ * @id: its id
+ *
+ * The kernel counts them at the first event and after the last one: who ends the
  * session meets us halfway.
+ *
+ * Return: the session, or an ERR_PTR(); -EBUSY if events came or went meanwhile
  */
-static struct persistent_session *session__open(u64 id)
+struct persistent_session *persistent_session__open_id(u64 id)
 {
 	struct persistent_session *session = zalloc(sizeof(*session));
 	int err = 0, cpu, count = -1, max_cpu = cpu__max_cpu().cpu;
@@ -451,7 +456,7 @@ struct persistent_session *persistent_session__open(const char *what)
 			break;
 		}
 
-		session = session__open(id);
+		session = persistent_session__open_id(id);
 		if (!IS_ERR(session) || PTR_ERR(session) != -EBUSY)
 			break;
 		usleep(PERSISTENT_RETRY_USEC);
@@ -491,7 +496,7 @@ int persistent_session__claim(struct persistent_session *session)
 		if (!session__exists(session))
 			return 0;
 
-		rest = session__open(session->id);
+		rest = persistent_session__open_id(session->id);
 		if (!IS_ERR(rest)) {
 			err = session__claim_events(rest);
 			persistent_session__close(rest);

@@ -11,6 +11,7 @@
 struct evlist;
 struct perf_data;
 struct record_opts;
+union perf_event;
 
 /**
  * struct persistent_event - one event of a session on one CPU
@@ -50,7 +51,21 @@ struct persistent_session {
 	struct persistent_event	*events;
 };
 
-/* What sysfs says of a session; NULL: not for this user to know. */
+/**
+ * struct persistent_entry - a session in the list of all
+ * @name: its name
+ * @id: its id
+ * @cpus: list of CPUs with events; "" if all of them follow a task
+ * @nr_events: number of its events
+ * @memory: bytes of all its buffers
+ * @owner: user id of its owner
+ * @state: in words
+ * @window: seconds that it reaches back
+ * @oldest: time of the oldest record of the window, in ns
+ * @newest: time of its newest record
+ *
+ * What is not for this user to know is NULL, and what is not known is.
+ */
 struct persistent_entry {
 	char			*name;
 	u64			id;
@@ -59,6 +74,21 @@ struct persistent_entry {
 	char			*memory;
 	char			*owner;
 	char			*state;
+	char			*window;
+	u64			oldest;
+	u64			newest;
+};
+
+/**
+ * struct persistent_window - what a buffer, or all of a session, reaches back to
+ * @oldest: time of the oldest record, in ns
+ * @newest: time of the newest record
+ * @wrapped: older records were overwritten
+ */
+struct persistent_window {
+	u64			oldest;
+	u64			newest;
+	bool			wrapped;
 };
 
 /* Bytes of data area per CPU, unless the user wants others. */
@@ -75,9 +105,16 @@ const char *persistent__name_error(const char *name);
 const char *persistent__state_name(u32 state);
 
 struct persistent_session *persistent_session__open(const char *what);
+struct persistent_session *persistent_session__open_id(u64 id);
 int persistent_session__claim(struct persistent_session *session);
 void persistent_session__close(struct persistent_session *session);
 bool persistent_event__is_sideband(const struct persistent_event *event);
+
+struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
+bool persistent_record_time(const union perf_event *event, void *data, __u64 *time);
+int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
+			     struct persistent_window *window);
+int persistent_session__window(struct persistent_session *ps, struct persistent_window *window);
 
 /**
  * struct persistent_opts - what the options of perf record ask for

@@ -5,6 +5,8 @@ set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
 
+TOOLS=$(cd "$(dirname "$0")/../../.." && pwd)
+
 json()
 {
 	python3 -c "import json, sys; d = json.load(sys.stdin); $1"
@@ -21,9 +23,9 @@ lists()
 	perf record -q -P ta -e cpu-clock -a
 	perf record -q -P tb -e cpu-clock -C 0
 	perf ctl | tee "$TMP/list"
-	grep -qE '^ta +[0-9]+ +[0-9,-]+ +[0-9]+ +[0-9]+ +0 +runs$' "$TMP/list"
+	grep -qE '^ta +[0-9]+ +0 +[0-9,-]+ +[0-9]+ +[0-9]+ +([0-9.]+|-) +runs$' "$TMP/list"
 	[ "$(awk 'NR > 1 { print $1 }' "$TMP/list" | xargs)" = 'ta tb' ]
-	[ "$(perf ctl -l)" = "$(perf ctl)" ]
+	[ "$(perf ctl -l | awk '{ print $1, $2 }')" = "$(perf ctl | awk '{ print $1, $2 }')" ]
 }
 
 lists_json()
@@ -45,16 +47,53 @@ for c in cpus:
     own = [e for e in d["events"] if e["cpu"] == c]
     assert [e["sideband"] for e in own] == [True, False], own
     assert own[1]["event"] == "cpu-clock" and own[1]["data_size"] == 512 * 1024, own'
-	[ "$(perf ctl -i "id=$(cat $PERSISTENT_SYSFS/sessions/ta/id)")" = "$(perf ctl -i ta)" ]
+	perf ctl -i "id=$(cat $PERSISTENT_SYSFS/sessions/ta/id)" | grep -q '^session ta,'
 	fails 1 "No persistent session 'tx'. There are: ta tb" perf ctl -i tx
+}
+
+# The samples' times, as perf script has them: the list's window is between the first
+# and the last; it grows while the buffers are not full; and one that was overwritten
+# does not reach back as far.
+tells_the_window()
+{
+	local n
+
+	perf record -q -P tv -e cpu-clock -F 999 -m 4K -C 0
+	perf test -w noploop 2
+	perf ctl -l --json >"$TMP/before"
+	perf record -e persistent/tv/ -N -o "$TMP/tv" 2>/dev/null
+	perf ctl -l --json >"$TMP/after"
+	perf script -i "$TMP/tv" --ns -F time 2>/dev/null | tr -d ' :' >"$TMP/times"
+	n=$(wc -l <"$TMP/times")
+	echo "$n samples, $(head -n 1 "$TMP/times") .. $(tail -n 1 "$TMP/times")"
+	python3 - "$TMP" <<-'EOF'
+	import json, sys
+	tmp = sys.argv[1]
+	times = [int(t.replace(".", "")) for t in open(tmp + "/times").read().split()]
+	before, after = [next(s for s in json.load(open(tmp + "/" + f)) if s["name"] == "tv")
+	                 for f in ("before", "after")]
+	print(before, after)
+	for s in before, after:
+	    assert abs(s["window"] - (s["newest"] - s["oldest"]) / 1e9) < 0.001, s
+	    assert s["newest"] > s["oldest"] > 0, s
+	assert before["oldest"] <= times[0] <= after["oldest"], times[0]
+	assert before["newest"] <= times[-1] <= after["newest"], times[-1]
+	EOF
+	perf ctl -i tv | awk '$NF == "cpu-clock" { exit !($5 > 0) }'
+	# One page does not hold that many samples.
+	perf ctl -i tv --json | json '
+assert [e["wrapped"] for e in d["events"] if not e["sideband"]] == [True], d'
+	perf ctl -d tv
 }
 
 strangers_see_names_alone()
 {
 	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl -l | tee "$TMP/list"
-	grep -qE '^ta +[0-9]+ +- +- +- +- +-$' "$TMP/list"
+	grep -qE '^ta +[0-9]+ +- +- +- +- +- +-$' "$TMP/list"
 	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --json | json '
-assert d[0]["name"] == "ta" and d[0]["cpus"] is None and d[0]["memory"] is None, d'
+s = d[0]
+assert s["name"] == "ta" and s["cpus"] is None and s["memory"] is None, s
+assert s["window"] is None and "oldest" not in s, s'
 	fails 1 'No permission' setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl -i ta
 }
 
@@ -63,6 +102,54 @@ ends_several()
 	perf record -q -P tc -e cpu-clock -C 0
 	perf ctl -d ta tc
 	[ "$(sessions)" = tb ]
+}
+
+# It ends at once, also for those who read it: they keep what they have, and with it
+# the memory, and -d says who they are.
+names_the_readers()
+{
+	local reader text
+
+	perf record -q -P tr -e cpu-clock -C 0
+	mkfifo "$TMP/go"
+	perf record -e persistent/tr/ -o "$TMP/tr" -- cat "$TMP/go" >/dev/null 2>&1 &
+	reader=$!
+	for _ in {1..600}; do
+		! pgrep -P $reader -x cat >/dev/null || break
+		sleep 0.1
+	done
+	text=$(perf ctl -d tr)
+	echo "$text"
+	lacks '^tr$' sessions
+	timeout 60 sh -c "echo >'$TMP/go'"
+	wait $reader
+	grep -q "^session 'tr' ended; .* when these have closed it: $reader (perf)$" <<<"$text"
+	has . perf script -i "$TMP/tr" -F time
+	perf record -q -P tr -e cpu-clock -C 0
+	[ "$(perf ctl -d tr)" = "session 'tr' ended" ]
+}
+
+# complete WORD...: what bash would offer for the last of them
+complete_words()
+{
+	# shellcheck disable=SC2034 # for the script that is sourced
+	bash -c '
+		. "$0"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+		_perf
+		printf "%s\n" "${COMPREPLY[@]}"' "$TOOLS/perf/perf-completion.sh" "$@" |
+		sort | xargs
+}
+
+completes_names()
+{
+	[ "$(complete_words perf ctl -d t)" = 'ta tb' ]
+	[ "$(complete_words perf ctl -d ta t)" = 'ta tb' ]
+	[ "$(complete_words perf ctl -i '')" = 'ta tb' ]
+	[ "$(complete_words perf ctl --js)" = --json ]
+	[ "$(complete_words perf record --add -P tb)" = tb ]
+	complete_words perf record -e persistent/t | grep -q persistent/ta/
+	complete_words perf ct | grep -qw ctl
 }
 
 # A wrong name among them does not keep the others.
@@ -95,6 +182,30 @@ examples_work()
 	sessions | xargs -r perf ctl -d
 }
 
+# The program of a document compiles without a warning, and does what is said there.
+program_works()
+{
+	local rst=$1 cpu
+
+	sed -n '/^The program, .*::$/,/^[^ ]*=$/s/^    //p' "$rst" >"$TMP/example.c"
+	gcc -Wall -Wextra -Werror -I"$TOOLS/include/uapi" -o "$TMP/example" "$TMP/example.c"
+	"$TMP/example" make td
+	has '^td ' perf ctl -l
+	perf test -w noploop 1
+	"$TMP/example" read td | tee "$TMP/list"
+	for cpu in $(online_cpus); do
+		grep -qE "^CPU $cpu, event 0: [1-9][0-9]* samples, [0-9]+ other records" "$TMP/list"
+	done
+	# Another reader finds the same: no fewer samples, later.
+	perf record -e persistent/td/ -N -o "$TMP/td" 2>/dev/null
+	perf script -i "$TMP/td" -F time 2>/dev/null | awk -v list="$TMP/list" '
+		BEGIN { while ((getline <list) > 0) { sub(/.*: /, ""); want += $1 } }
+		END { print NR, "samples, before", want; exit !(want > 0 && NR >= want) }'
+	"$TMP/example" end td
+	[ -z "$(sessions)" ]
+	not "$TMP/example" read td
+}
+
 DOC=$(cd "$(dirname "$0")/../../Documentation" 2>/dev/null && pwd) || DOC=
 
 persistent_begin
@@ -102,12 +213,21 @@ check "without sessions it says how to make one" lists_none
 check "-l lists the sessions" lists
 check "-l --json is JSON" lists_json
 check "-i describes the events of a session" describes
+check "-l, -i and --json tell from when to when the samples are" tells_the_window
 check "of others' sessions one sees the names alone" strangers_see_names_alone
+if [ -e "$TOOLS/perf/perf-completion.sh" ]; then
+	check "the shell completes the names of sessions" completes_names
+fi
 check "-d ends several sessions" ends_several
+check "-d says who still holds the memory" names_the_readers
 check "-d ends the others if one cannot be ended" ends_the_others
 check "wrong usage is told" usage
 if [ -e "$DOC/perf-ctl.txt" ]; then
 	check "the examples of perf-ctl(1) work" examples_work "$DOC/perf-ctl.txt" EXAMPLES
 	check "the examples of perf-record(1) work" examples_work "$DOC/perf-record.txt" EXAMPLES
+fi
+RST=$TOOLS/../Documentation/userspace-api/perf_persistent.rst
+if [ -e "$RST" ] && command -v gcc >/dev/null; then
+	check "the program of perf_persistent.rst compiles and works" program_works "$RST"
 fi
 persistent_end
