@@ -57,7 +57,10 @@ static double window__seconds(const struct persistent_window *window)
 
 static const char *entry__value(const struct persistent_entry *entry, const struct column *column)
 {
-	return *(char * const *)((const char *)entry + column->offset);
+	const char *value = *(char * const *)((const char *)entry + column->offset);
+
+	/* No CPUs, but not unknown. */
+	return value && !*value ? "task" : value;
 }
 
 static void print_list(const struct persistent_entry *entries, int nr)

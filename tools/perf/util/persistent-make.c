@@ -21,6 +21,10 @@
  * The side-band is recorded on all CPUs, also where only some are sampled:
  * tasks migrate.
  *
+ * With -p or -t, each thread has these two buffers in place of each CPU: events
+ * that follow different tasks cannot share one. Threads that come later are not
+ * followed.
+ *
  * It is all or nothing. Everything that can fail for want of a PMU, permission
  * or memory comes first (open, filter, map, redirect). Then the session is
  * created as a partial one, which nobody else sees and which ends with any of
@@ -49,6 +53,7 @@
 #include <linux/log2.h>
 #include <linux/string.h>
 #include <perf/cpumap.h>
+#include <perf/threadmap.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -72,9 +77,11 @@
  * @add: add to @existing
  * @replace: end @existing
  * @id: id of the session, once it has one
+ * @tasks: the events follow tasks (-p, -t)
  * @sample_size: bytes of a sample buffer
  * @memory: bytes of all buffers made
  * @nr_buffers: number of them
+ * @nr_sideband: number of those for side-band
  * @nr_events: file descriptors given to the session
  * @fds: these file descriptors
  */
@@ -86,10 +93,12 @@ struct maker {
 	struct persistent_session	*existing;
 	bool				add;
 	bool				replace;
+	bool				tasks;
 	u64				id;
 	size_t				sample_size;
 	size_t				memory;
 	int				nr_buffers;
+	int				nr_sideband;
 	int				nr_events;
 	int				*fds;
 };
@@ -150,7 +159,8 @@ static int maker__choose_clock(struct maker *m)
 
 static bool maker__has_sideband(struct maker *m, int cpu)
 {
-	if (!m->add)
+	/* Which task it is that an event follows, nobody can tell. */
+	if (!m->add || m->tasks)
 		return false;
 
 	for (int i = 0; i < m->existing->nr_events; i++) {
@@ -198,12 +208,22 @@ static int maker__config(struct maker *m)
 
 	/* Of nobody in particular: else maps are made of a user's threads. */
 	opts->target.uid = UINT_MAX;
+	if (m->tasks) {
+		/* One event that follows it, not one for each CPU. */
+		opts->target.per_thread = true;
+		opts->ignore_missing_thread = false;
+		opts->sample_cpu = true;
+	}
 	if (evlist__create_maps(evlist, &opts->target) < 0) {
-		pr_err("No such CPUs: %s\n", opts->target.cpu_list);
+		if (m->tasks)
+			pr_err("No such process or thread: %s\n",
+			       opts->target.pid ?: opts->target.tid);
+		else
+			pr_err("No such CPUs: %s\n", opts->target.cpu_list);
 		return -EINVAL;
 	}
 
-	m->sideband = evlist__findnew_tracking_event(evlist, /*system_wide=*/true);
+	m->sideband = evlist__findnew_tracking_event(evlist, /*system_wide=*/!m->tasks);
 	if (!m->sideband)
 		return -ENOMEM;
 
@@ -271,8 +291,8 @@ static int maker__map(struct maker *m, int fd, size_t size)
 
 	err = -errno;
 	if (err == -EPERM)
-		pr_err("No permission for %zu KiB of locked memory per CPU: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
-		       size / 1024);
+		pr_err("No permission for %zu KiB of locked memory per %s: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
+		       size / 1024, m->tasks ? "thread" : "CPU");
 	else
 		pr_err("Cannot map a ring buffer of %zu KiB: %s\n", size / 1024,
 		       str_error_r(-err, msg, sizeof(msg)));
@@ -298,18 +318,22 @@ static void maker__take(struct maker *m, int fd)
 	m->fds[m->nr_events++] = fd;
 }
 
-/* Buffers of one CPU; they join the session in the order in which they are taken. */
-static int maker__prepare_cpu(struct maker *m, struct perf_cpu cpu)
+/*
+ * Buffers of one CPU, or of one thread on any CPU; they join the session in the order
+ * in which they are taken.
+ */
+static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int thread)
 {
 	int idx, fd, output_fd = -1, err;
 	struct evsel *evsel;
 
 	idx = perf_cpu_map__idx(m->sideband->core.cpus, cpu);
 	if (idx >= 0 && !maker__has_sideband(m, cpu.cpu)) {
-		fd = FD(m->sideband, idx, 0);
+		fd = FD(m->sideband, idx, thread);
 		err = maker__map(m, fd, PERSISTENT_SIDEBAND_SIZE);
 		if (err)
 			return err;
+		m->nr_sideband++;
 		maker__take(m, fd);
 	}
 
@@ -321,7 +345,7 @@ static int maker__prepare_cpu(struct maker *m, struct perf_cpu cpu)
 		if (idx < 0)
 			continue;
 
-		fd = FD(evsel, idx, 0);
+		fd = FD(evsel, idx, thread);
 		if (output_fd < 0) {
 			err = maker__map(m, fd, m->sample_size);
 			output_fd = fd;
@@ -337,19 +361,21 @@ static int maker__prepare_cpu(struct maker *m, struct perf_cpu cpu)
 
 static int maker__prepare(struct maker *m)
 {
+	int idx, err, nr_threads = perf_thread_map__nr(m->evlist->core.threads);
 	struct perf_cpu_map *cpus = m->evlist->core.all_cpus;
 	struct perf_cpu cpu;
-	int idx, err;
 
-	m->fds = calloc((size_t)perf_cpu_map__nr(cpus) * m->evlist->core.nr_entries,
+	m->fds = calloc((size_t)perf_cpu_map__nr(cpus) * nr_threads * m->evlist->core.nr_entries,
 			sizeof(*m->fds));
 	if (!m->fds)
 		return -ENOMEM;
 
 	perf_cpu_map__for_each_cpu(cpu, idx, cpus) {
-		err = maker__prepare_cpu(m, cpu);
-		if (err)
-			return err;
+		for (int thread = 0; thread < nr_threads; thread++) {
+			err = maker__prepare_one(m, cpu, thread);
+			if (err)
+				return err;
+		}
 	}
 	return 0;
 }
@@ -476,7 +502,8 @@ static int maker__try_replace(struct maker *m)
 	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 
-	pr_err("The persistent session '%s' that is to be replaced stays.\n", m->name);
+	pr_err("The persistent session '%s' that is to be replaced stays. (For a moment there is memory for both; to do without, end it first: perf ctl -d %s.)\n",
+	       m->name, m->name);
 	return -EINVAL;
 }
 
@@ -522,8 +549,11 @@ static void maker__print(struct maker *m)
 	fprintf(stderr, " ]\n");
 	fprintf(stderr, "[ perf record: %d events in %d ring buffers, %zu KiB of memory ",
 		m->nr_events, m->nr_buffers, m->memory / 1024);
-	fprintf(stderr, "(per CPU %zu KiB for samples, %d KiB for side-band) ]\n",
-		m->sample_size / 1024, PERSISTENT_SIDEBAND_SIZE / 1024);
+	fprintf(stderr, "(per %s %zu KiB for samples", m->tasks ? "thread" : "CPU",
+		m->sample_size / 1024);
+	if (m->nr_sideband)
+		fprintf(stderr, ", %d KiB for side-band", PERSISTENT_SIDEBAND_SIZE / 1024);
+	fprintf(stderr, ") ]\n");
 	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->name);
 	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->name);
 }
@@ -546,6 +576,7 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		.name	 = p->make,
 		.add	 = p->add,
 		.replace = p->replace,
+		.tasks	 = opts->target.pid || opts->target.tid,
 		.sample_size = opts->mmap_pages == UINT_MAX ? PERSISTENT_SAMPLE_SIZE :
 			       (size_t)opts->mmap_pages * page_size,
 	};

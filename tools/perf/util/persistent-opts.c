@@ -30,7 +30,7 @@ struct conflict {
 /* Where -P used to stand for --period, the old habit must find the new way. */
 static int refuse_make(void)
 {
-	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and -a or -C LIST, and takes no command. (For sample periods, once also -P, use --period.)\n");
+	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and one of -a, -C LIST, -p PID and -t TID, and takes no command. (For sample periods, once also -P, use --period.)\n");
 	return -EINVAL;
 }
 
@@ -111,7 +111,6 @@ static int refuse(const struct conflict *conflicts, size_t nr, const char *why)
 static int check_common(struct record_opts *opts)
 {
 	const struct conflict conflicts[] = {
-		{ opts->target.pid || opts->target.tid,	"-p and -t do"	},
 		{ opts->target.uid_str,			"-u does"	},
 		{ opts->target.per_thread,		"--per-thread does" },
 		{ opts->target.initial_delay,		"-D does"	},
@@ -131,11 +130,17 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 		      struct record_opts *opts, int argc)
 {
 	const char *error = persistent__name_error(p->make);
+	bool cpus = opts->target.system_wide || opts->target.cpu_list;
+	bool tasks = opts->target.pid || opts->target.tid;
 	struct evsel *evsel;
 
-	if (argc || !evlist->core.nr_entries ||
-	    (!opts->target.system_wide && !opts->target.cpu_list))
+	if (argc || !evlist->core.nr_entries || (!cpus && !tasks))
 		return refuse_make();
+
+	if (cpus && tasks) {
+		pr_err("-p and -t follow tasks to whatever CPU they run on, -a and -C record CPUs: with -P, use one of them (--add adds the other).\n");
+		return -EINVAL;
+	}
 
 	if (error) {
 		pr_err("'%s' cannot be the name of a persistent session: %s.\n", p->make, error);
@@ -144,6 +149,12 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 
 	if (p->add && p->replace) {
 		pr_err("--add keeps what the session records, --replace ends it: use one of them.\n");
+		return -EINVAL;
+	}
+
+	if (p->output) {
+		pr_err("-o names the file for reading a session; -P writes none: leave -o out, and give it to perf record -e persistent/%s/.\n",
+		       p->make);
 		return -EINVAL;
 	}
 
@@ -190,6 +201,7 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 		{ callchain_param.enabled,		"-g was" },
 		{ opts->branch_stack,			"-b was" },
 		{ opts->mmap_pages != UINT_MAX,		"-m was" },
+		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
 	};
 
 	if (p->other_events) {

@@ -638,15 +638,20 @@ static void buffer__print(const struct buffer *buf)
 {
 	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
 	const char *kind = buf->sideband ? "side-band" : "samples";
+	char where[32];
+
+	if (buf->event->cpu < 0)
+		scnprintf(where, sizeof(where), "task, buffer %u", buf->event->index);
+	else
+		scnprintf(where, sizeof(where), "CPU %d", buf->event->cpu);
 
 	if (!buf->nr_records) {
-		fprintf(stderr, "[ perf record: CPU %d: %s: nothing recorded ]\n",
-			buf->event->cpu, kind);
+		fprintf(stderr, "[ perf record: %s: %s: nothing recorded ]\n", where, kind);
 		return;
 	}
 
-	fprintf(stderr, "[ perf record: CPU %d: %s: %.6f .. %.6f s, window %.3f s, %llu records",
-		buf->event->cpu, kind, (double)buf->oldest / NSEC_PER_SEC,
+	fprintf(stderr, "[ perf record: %s: %s: %.6f .. %.6f s, window %.3f s, %llu records",
+		where, kind, (double)buf->oldest / NSEC_PER_SEC,
 		(double)buf->newest / NSEC_PER_SEC,
 		(double)(buf->newest - buf->oldest) / NSEC_PER_SEC,
 		(unsigned long long)buf->nr_records);
@@ -655,6 +660,8 @@ static void buffer__print(const struct buffer *buf)
 			(unsigned long long)buf->gap);
 	if (buf->event->state & PERF_PERSISTENT_STATE_OFFLINE)
 		fprintf(stderr, ", CPU offline");
+	if (buf->event->state & PERF_PERSISTENT_STATE_GONE)
+		fprintf(stderr, ", task gone");
 	if (verbose > 0)
 		fprintf(stderr, ", %s, %llu bytes given up, %u retries",
 			perf_snapshot__way_name(info->way), info->given_up, info->retries);

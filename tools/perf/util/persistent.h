@@ -123,6 +123,7 @@ int persistent_session__window(struct persistent_session *ps, struct persistent_
  * @replace: end a session of that name first (--replace)
  * @read: name of the session to read, or "id=ID" (-e persistent/NAME/)
  * @other_events: -e named other events as well
+ * @output: -o named a file
  * @kill: end the session when it has been read (--kill)
  * @no_buildid: write no table of build-ids
  */
@@ -132,6 +133,7 @@ struct persistent_opts {
 	bool		add;
 	bool		replace;
 	bool		other_events;
+	bool		output;
 	bool		kill;
 	bool		no_buildid;
 };

@@ -8,6 +8,8 @@
 # Everything that is told is checked; what does not hold ends the story with
 # status 1. The files are left in $OUT.
 set -euo pipefail
+# shellcheck source=tools/perf/tests/shell/lib/persistent.sh
+. "$TOP/tools/perf/tests/shell/lib/persistent.sh"
 
 export SESSION=blackbox
 SYSFS=/sys/bus/event_source/devices/persistent
@@ -31,22 +33,6 @@ die()
 {
 	printf '\nThe story does not hold: %s\n' "$*"
 	exit 1
-}
-
-# Memory in use, but for files in /tmp. What programs leave in caches comes back
-# with a delay, so that it is waited for, up to 20 s: used_kib [LIMIT]
-used_kib()
-{
-	local used
-
-	for _ in {1..20}; do
-		echo 3 >/proc/sys/vm/drop_caches
-		used=$(awk '{ v[$1] = $2 }
-			END { print v["MemTotal:"] - v["MemFree:"] - v["Shmem:"] }' /proc/meminfo)
-		[ "$used" -gt "${1-$used}" ] || break
-		sleep 1
-	done
-	echo "$used"
 }
 
 # What the recorder and its children do: it goes on until it is killed.

@@ -56,7 +56,11 @@ reads_alone()
 refuses_what_does_not_go()
 {
 	fails 1 'not go with' perf record -P x -e cpu-clock -a --switch-output
-	fails 1 'not go with' perf record -P x -e cpu-clock -a -p $$
+	fails 1 'use one of them' perf record -P x -e cpu-clock -a -p $$
+	fails 1 'use one of them' perf record -P x -e cpu-clock -C 0 -t $$
+	fails 1 'was chosen when' perf record -e persistent/x/ -p $$
+	fails 1 '-P writes none' perf record -P x -e cpu-clock -a -o "$TMP/x"
+	[ ! -e "$TMP/x" ]
 	fails 1 'not go with' perf record -P x -e cpu-clock -a -D 10
 	fails 1 'sched:sched_switch' perf record -P x -e cpu-clock -a --switch-events
 	fails 1 'not go with' perf record -e persistent/x/ --threads

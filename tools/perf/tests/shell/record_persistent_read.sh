@@ -137,13 +137,55 @@ reads_some_cpus()
 	[ ! -e "$TMP/z" ]
 }
 
+# What is of the session itself, not of its buffers.
+session_of()
+{
+	perf ctl -i "$1" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+for e in d["events"]:
+    for key in "oldest", "newest", "wrapped":
+        e.pop(key, None)
+print(d)'
+}
+
+# A second reader finds all that the first one found, from where its window begins.
 changes_nothing()
 {
-	local before
+	local before cpu i
 
-	before=$(perf ctl -i tr)
-	snapshot tr "$TMP/x" 2>/dev/null
-	[ "$(perf ctl -i tr)" = "$before" ]
+	before=$(session_of tr)
+	snapshot tr "$TMP/x1" 2>/dev/null
+	snapshot tr "$TMP/x2" 2>/dev/null
+	[ "$(session_of tr)" = "$before" ]
+	for cpu in $(online_cpus); do
+		for i in 1 2; do
+			samples "$TMP/x$i" "$cpu" >"$TMP/x$i.$cpu"
+		done
+		common "$TMP/x1.$cpu" "$TMP/x2.$cpu"
+		wc -l "$TMP/x1.$cpu" "$TMP/x1.$cpu.common" "$TMP/x2.$cpu"
+		[ "$(wc -l <"$TMP/x1.$cpu.common")" -gt 100 ]
+		cmp "$TMP/x1.$cpu.common" "$TMP/x2.$cpu.common"
+		# It went on recording.
+		[ "$(last_time "$TMP/x1.$cpu")" != "$(last_time "$TMP/x2.$cpu")" ]
+	done
+}
+
+# The tracepoint cannot go while it is recorded, and the file knows its fields when it has.
+tracepoints_that_go()
+{
+	local events=/sys/kernel/tracing/kprobe_events
+
+	[ -e $events ] || mount -t tracefs none /sys/kernel/tracing
+	echo 'p:persistent/opened do_sys_openat2 dfd=%di:s32' >>$events
+	perf record -q -P tp -e persistent:opened -a
+	cat /dev/null
+	not sh -c "echo -:persistent/opened >>$events"
+	snapshot tp "$TMP/tp" 2>/dev/null
+	perf ctl -d tp
+	echo -:persistent/opened >>$events
+	not grep -q opened $events
+	has 'persistent:opened: .*dfd=-100' "$BASE_PERF" script -i "$TMP/tp" -F comm,event,trace
 }
 
 # What was there before the command, and what came while it ran.
@@ -266,6 +308,7 @@ check "two readers at once see the same records" two_readers_see_the_same
 check "a session is found by its id" reads_by_id
 check "-C reads the samples of these CPUs alone" reads_some_cpus
 check "reading changes nothing" changes_nothing
+check "a session's tracepoint stays, and a file does without it" tracepoints_that_go
 check "with a command: what is there, and what comes until it ends" reads_until_a_command_ends
 check "a failure removes the file it made, and nothing else" removes_only_its_file
 check "an id is a number to its end" ids_are_numbers

@@ -126,6 +126,21 @@ one_line()
 	[ "$(printf '%s\n' "$1" | wc -l)" = 1 ]
 }
 
+# What programs leave in caches comes back with a delay: used_kib [LIMIT]
+used_kib()
+{
+	local used
+
+	for _ in {1..20}; do
+		echo 3 >/proc/sys/vm/drop_caches
+		used=$(awk '{ v[$1] = $2 }
+			END { print v["MemTotal:"] - v["MemFree:"] - v["Shmem:"] }' /proc/meminfo)
+		[ "$used" -gt "${1-$used}" ] || break
+		sleep 1
+	done
+	echo "$used"
+}
+
 # The CPUs that are online, one a line.
 online_cpus()
 {
