@@ -595,8 +595,12 @@ void round_merge__pop(struct round_merge *rm)
 	} else {
 		const struct round_merge_entry *first = run__first(run);
 
-		/* Its turn comes when those of other runs have been taken. */
+		/*
+		 * Its turn comes when those of other runs have been taken. What it
+		 * refers to often goes beyond one cache line.
+		 */
 		__builtin_prefetch(first->item);
+		__builtin_prefetch((void *)((uintptr_t)first->item + 64));
 		__builtin_prefetch(run->descending ? first - 4 : first + 4);
 		round_merge__play(rm, run->leaf, first->time, run);
 	}
