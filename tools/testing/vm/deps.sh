@@ -14,7 +14,7 @@ packages=(
 	bc bison flex cpio kmod libssl-dev xz-utils zstd rsync make patch git gcc g++
 	libc6-dev libc6-dev-i386 binutils ccache pahole perl python3
 	libelf-dev libdw-dev libunwind-dev libtraceevent-dev libtracefs-dev
-	libbpf-dev clang llvm libzstd-dev liblzma-dev zlib1g-dev libslang2-dev
+	libbpf-dev clang llvm '?libclang-rt-dev' libzstd-dev liblzma-dev zlib1g-dev libslang2-dev
 	python3-dev python3-setuptools libcap-dev libnuma-dev
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev
