@@ -5,6 +5,7 @@
  * - ordered-events delivers what a list does that is kept sorted by inserting
  *   each event after all that are not newer, whichever way it is flushed, when
  *   deliver() fails, and when the session is interrupted;
+ * - what deliver() queues itself is delivered at its time;
  * - with an allocation limit no event is lost, none comes twice, and the limit
  *   is never exceeded;
  * - an entry takes at most 48 bytes, which is what a list node took, unless runs
@@ -27,6 +28,7 @@
 #include "util/ordered-events.h"
 #include "util/round-merge.h"
 #include "util/session.h"
+#include "round-merge-reference.h"
 #include "tests.h"
 
 #define MAX_EVENTS	8192
@@ -103,44 +105,6 @@ static u64 source__next(struct source *src)
 	else
 		src->time += random_number(src->step + 1);
 	return time;
-}
-
-/* What waits, in the order of its arrival. */
-struct reference_event {
-	u64	time;
-	u64	rank;
-	u64	serial;
-};
-
-struct reference {
-	struct reference_event	*events;
-	unsigned int		nr;
-};
-
-static void reference__add(struct reference *ref, u64 time, u64 rank, u64 serial)
-{
-	ref->events[ref->nr++] = (struct reference_event) {
-		.time = time, .rank = rank, .serial = serial,
-	};
-}
-
-static unsigned int reference__first(const struct reference *ref)
-{
-	unsigned int i, first = 0;
-
-	for (i = 1; i < ref->nr; i++) {
-		const struct reference_event *a = &ref->events[i], *b = &ref->events[first];
-
-		if (a->time < b->time || (a->time == b->time && a->rank < b->rank))
-			first = i;
-	}
-	return first;
-}
-
-static void reference__remove(struct reference *ref, unsigned int i)
-{
-	ref->nr--;
-	memmove(ref->events + i, ref->events + i + 1, (ref->nr - i) * sizeof(*ref->events));
 }
 
 static bool merge__takes_first(struct round_merge *rm, struct reference *ref)
@@ -505,6 +469,72 @@ static int test__events_limit(struct test_suite *t __maybe_unused, int subtest _
 	return TEST_OK;
 }
 
+/* A decoder queues what it finds in the event that is being delivered. */
+struct decoder {
+	struct ordered_events	oe;
+	u64			nr_queued;
+	u64			max_queued;
+	u64			nr_seen;
+	u64			last_time;
+	u64			last_serial;
+	bool			ok;
+};
+
+static void decoder__queue(struct decoder *d, u64 time)
+{
+	struct model_event e = { .header.size = sizeof(e), .serial = d->nr_queued++ };
+
+	d->ok = d->ok && !ordered_events__queue(&d->oe, (union perf_event *)&e, time, 0, NULL);
+}
+
+static int decoder__deliver(struct ordered_events *oe, struct ordered_event *event)
+{
+	struct decoder *d = container_of(oe, struct decoder, oe);
+	struct model_event *e = (struct model_event *)event->event;
+	u64 i;
+
+	d->ok = d->ok && (event->timestamp > d->last_time ||
+			  (event->timestamp == d->last_time && e->serial > d->last_serial));
+	d->last_time = event->timestamp;
+	d->last_serial = e->serial;
+	d->nr_seen++;
+
+	for (i = random_number(4); i && d->nr_queued < d->max_queued; i--)
+		decoder__queue(d, event->timestamp + random_number(100));
+	return 0;
+}
+
+static bool decoded_in_order(u64 seed)
+{
+	struct decoder d = { .max_queued = 5000, .ok = true };
+	struct source src;
+	u64 i;
+
+	random_seed(seed);
+	source__init(&src, seed % NR_PATTERNS);
+	ordered_events__init(&d.oe, decoder__deliver, NULL);
+	ordered_events__set_copy_on_queue(&d.oe, true);
+
+	for (i = random_number(1000) + 1; i; i--)
+		decoder__queue(&d, source__next(&src));
+
+	d.ok = d.ok && !ordered_events__flush(&d.oe, OE_FLUSH__FINAL) &&
+	       d.nr_seen == d.nr_queued && !d.oe.nr_events && !d.oe.nr_unordered_events;
+	ordered_events__free(&d.oe);
+	if (!d.ok)
+		pr_debug("seed %llu\n", (unsigned long long)seed);
+	return d.ok;
+}
+
+static int test__events_decoded(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	u64 seed;
+
+	for (seed = 0; seed < 400; seed++)
+		TEST_ASSERT_VAL("what deliver() queues has its turn", decoded_in_order(seed));
+	return TEST_OK;
+}
+
 static bool merge_holds_little(u64 seed)
 {
 	const u64 max = 100000, fixed = 6 * 32 * 1024;
@@ -553,6 +583,7 @@ static struct test_case tests__round_merge[] = {
 	TEST_CASE("Round merge: time, rank and arrival order entries", merge_order),
 	TEST_CASE("Round merge: events come as from a sorted list", events_order),
 	TEST_CASE("Round merge: events without a time are refused", events_timeless),
+	TEST_CASE("Round merge: events queued by deliver() have their turn", events_decoded),
 	TEST_CASE("Round merge: no event is lost at a memory limit", events_limit),
 	TEST_CASE("Round merge: memory is at most 48 bytes an entry", merge_memory),
 	{ .name = NULL, }

@@ -8,45 +8,32 @@
  * It stands alone; tests/shell/round_merge_fuzz.sh builds and runs it.
  */
 #include <stdlib.h>
-#include <string.h>
 #include "round-merge.h"
+#include "round-merge-reference.h"
 
 #define MAX_WAITING	4096
 
-struct waiting {
-	u64	time;
-	u64	rank;
-	u64	serial;
-};
-
-static struct waiting waiting[MAX_WAITING];
-static unsigned int nr_waiting;
+static struct reference_event events[MAX_WAITING];
+static struct reference waiting = { .events = events };
 
 static void take(struct round_merge *rm)
 {
 	const struct round_merge_entry *entry = round_merge__peek(rm);
-	unsigned int i, first = 0;
+	const struct reference_event *first;
 
-	if (!nr_waiting) {
+	if (!waiting.nr) {
 		if (entry)
 			abort();
 		return;
 	}
 
-	for (i = 1; i < nr_waiting; i++) {
-		const struct waiting *a = &waiting[i], *b = &waiting[first];
-
-		if (a->time < b->time || (a->time == b->time && a->rank < b->rank))
-			first = i;
-	}
-	if (!entry || entry->time != waiting[first].time ||
-	    entry->cookie != waiting[first].serial ||
-	    round_merge__source(rm) != (char *)(uintptr_t)(waiting[first].time >> 60))
+	first = &waiting.events[reference__first(&waiting)];
+	if (!entry || entry->time != first->time || entry->cookie != first->serial ||
+	    round_merge__source(rm) != (char *)(uintptr_t)(first->time >> 60))
 		abort();
 
 	round_merge__pop(rm);
-	nr_waiting--;
-	memmove(&waiting[first], &waiting[first + 1], (nr_waiting - first) * sizeof(*waiting));
+	reference__remove(&waiting, first - waiting.events);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct round_merge rm;
 	size_t i;
 
-	nr_waiting = 0;
+	waiting.nr = 0;
 	round_merge__init(&rm);
 	for (i = 0; i + 1 < size; i += 2) {
 		unsigned int op = data[i] >> 5, repeat = 1 + (data[i] & 31), arg = data[i + 1];
@@ -85,19 +72,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			time += op == 6 ? -(u64)(arg & 15) : arg & 15;
 			if (op == 7)
 				time -= repeat & 1 ? 2 * (arg & 15) + (arg >> 4) : 0;
-			if (nr_waiting == MAX_WAITING ||
+			if (waiting.nr == MAX_WAITING ||
 			    round_merge__add(&rm, time, NULL, serial,
 					     (char *)(uintptr_t)(time >> 60)))
 				break;
-			waiting[nr_waiting++] = (struct waiting) {
-				.time = time, .rank = rank, .serial = serial++,
-			};
+			reference__add(&waiting, time, rank, serial++);
 		}
-		if (rm.nr != nr_waiting)
+		if (rm.nr != waiting.nr)
 			abort();
 	}
 
-	while (nr_waiting)
+	while (waiting.nr)
 		take(&rm);
 	take(&rm);
 	if (rm.nr || rm.nr_runs || rm.nr_chains)

@@ -33,7 +33,7 @@ if ! "$CLANG" -fsanitize=fuzzer-no-link,address "$dir/main.c" -o "$dir/main" 2>/
 fi
 
 "$CLANG" -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
-	-fno-sanitize-recover=undefined -I"$include" -I"$tools/perf/util" \
+	-fno-sanitize-recover=undefined -I"$include" -I"$tools/perf/util" -I"$tools/perf/tests" \
 	"$tools/perf/tests/fuzz/round-merge.c" "$tools/perf/util/round-merge.c" -o "$dir/fuzz"
 
 corpus=${FUZZ_CORPUS:-$dir/corpus}
