@@ -13,7 +13,7 @@ mkdir -p "$out"
 # shellcheck disable=SC2016 # the guest expands it
 CMD='perf record -q -B -N -a -m 2M -e "{sched:sched_switch,sched:sched_wakeup}" \
 	-e sched:sched_stat_runtime -e cpu-clock -o /tmp/sched -- \
-	perf bench sched messaging -g 1 -l 200 && cp /tmp/sched "$OUT"' \
+	perf bench sched messaging -g 1 -l 500 && cp /tmp/sched "$OUT"' \
 	OUT=$out "$TOP/tools/testing/vm/vm.sh" >"$out/log" 2>&1 ||
 	{ tail -n 20 "$out/log" >&2; die "recording in the VM failed"; }
 

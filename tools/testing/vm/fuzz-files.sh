@@ -17,7 +17,7 @@ export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache}
 run_logged "perf asan" "$BUILD/asan/perf.log" \
 	make -C "$BUILD/patched/src/tools/perf" O="$out" -j"$JOBS" WERROR=0 DEBUG=1 \
 	EXTRA_CFLAGS="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
-		-fno-sanitize=alignment,shift -fno-sanitize-recover=undefined" \
+		-fno-sanitize=alignment,shift,nonnull-attribute -fno-sanitize-recover=undefined" \
 	NO_JEVENTS=1 NO_LIBPYTHON=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 NO_SLANG=1 \
 	NO_LIBUNWIND=1 NO_LIBBABELTRACE=1 NO_LIBCAPSTONE=1 BUILD_BPF_SKEL=0 \
 	NO_SHELLCHECK=1 perf
