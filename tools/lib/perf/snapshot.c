@@ -13,6 +13,25 @@
  *	the copy (behind). The writer put them over the oldest part, so that
  *	[head, head + data_size - behind) is intact. The rest is dropped.
  *
+ * Where step 3 disturbs nobody, steps 2 and 3 are made piece by piece, from the
+ * oldest bytes to the newest. Count from head upwards: piece i holds the bytes
+ * [from_i, to_i) of the copy, and to_i+1 = from_i. The writer comes from the
+ * other end. Say that behind_i bytes were reserved when piece i had been copied:
+ * then none of its bytes below good_i = data_size - behind_i had been touched
+ * when they were copied, whatever is written to the buffer later. So
+ *
+ *	piece i is intact up to		good_i if good_i < to_i, else wholly
+ *	the copy is intact up to	the least good_i that is < to_i,
+ *					or, if there is none, its end.
+ *
+ * For a byte below that bound lies in some piece i. Either good_i >= to_i, and
+ * that piece is intact; or good_i < to_i, and the byte lies below good_i. behind
+ * never decreases, and no piece is verified before it was copied; nothing else
+ * is needed. What is given up is, as a rule, what was written while the first
+ * piece was copied. So that one is small, and each of the others as long as all
+ * before it together: it takes as long as they took, and the writer, if it is no
+ * more than half as fast as the copy, has not come to its place by then.
+ *
  * data_head, read by another CPU, is not good enough for step 3: it moves when
  * a record is complete, and an incomplete one has overwritten old bytes as
  * well. There are three ways to do it, tried in this order:
@@ -36,8 +55,10 @@
  *	    is torn, and disks are not waited for.
  *
  * If the writer came so far that less than half of what was copied is intact,
- * half as much is copied anew: the newest half, which takes half the time. The
- * next way is tried when a page is still too much, time and again.
+ * the copy is made anew: once more as it was, for most often the reader was
+ * preempted, and after that half as long. That is the newest half, which takes
+ * half the time. The next way is tried when a page is still too much, time and
+ * again.
  *
  * Nothing in the shared memory is trusted. The mapping's length decides where
  * the data is; head only selects a place in it; a record must be at least a
@@ -60,6 +81,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,8 +97,29 @@
 /* Room in a CPU mask; the kernel cannot be built for more CPUs. */
 #define MAX_CPUS	8192
 
-/* Copies of a page that the writer may lap, before this way is given up. */
-#define MAX_TRIES	10
+/*
+ * The first piece of a copy is a 64th of it, but no less than this. Does the
+ * kernel interrupt the writing CPU to answer PERF_EVENT_IOC_RESERVED_HEAD? Then
+ * it is asked once, of the whole copy.
+ */
+#define PIECES		64
+#define MIN_PIECE	1024
+#ifndef ASKING_INTERRUPTS
+# if defined(__x86_64__)
+#  define ASKING_INTERRUPTS	false
+# elif defined(__i386__)
+#  define ASKING_INTERRUPTS	false
+# else
+#  define ASKING_INTERRUPTS	true
+# endif
+#endif
+
+/*
+ * Copies that the writer may lap: before half as much is copied, and, of a page,
+ * before this way is given up.
+ */
+#define MAX_TRIES	2
+#define MAX_PAGE_TRIES	10
 
 struct cpu_mask {
 	cpu_set_t	sets[MAX_CPUS / CPU_SETSIZE];
@@ -108,6 +151,7 @@ struct perf_snapshot {
 	/* The copy: byte 0 was at position info.head. */
 	unsigned char			*copy;
 	size_t				copied;
+	size_t				intact;
 
 	/* Offsets in the copy, newest record first, in units of RECORD_ALIGN. */
 	uint32_t			*records;
@@ -167,10 +211,47 @@ static uint64_t wanted(const struct perf_snapshot *snap)
 	return len < snap->size ? len : snap->size;
 }
 
-/* Steps 1 and 2: at most @max bytes, the newest ones. */
-static int copy_ring(struct perf_snapshot *snap, size_t max)
+/* The bytes [from, to) of the copy */
+static void copy_piece(struct perf_snapshot *snap, size_t from, size_t to)
 {
-	size_t start, len, piece;
+	size_t start = (snap->info.head + from) & (snap->size - 1);
+	size_t len = to - from, first = snap->size - start;
+
+	if (first > len)
+		first = len;
+	memcpy(snap->copy + from, snap->data + start, first);
+	memcpy(snap->copy + from + first, snap->data, len - first);
+
+	/* The loads above are done before the loads of the verification. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* @behind bytes were reserved by the time the piece that ends at @to was copied. */
+static void verify_piece(struct perf_snapshot *snap, size_t to, uint64_t behind)
+{
+	uint64_t good = behind < snap->size ? snap->size - behind : 0;
+
+	if (good < to && good < snap->intact)
+		snap->intact = good;
+	snap->info.behind = behind;
+}
+
+/* So little is intact that a shorter copy is made instead. */
+static bool is_lapped(const struct perf_snapshot *snap)
+{
+	return snap->copied > snap->page_size && snap->intact < snap->copied / 2;
+}
+
+/*
+ * All three steps, for at most @max bytes, the newest ones. @first: size of the
+ * first piece. @reserved: how many bytes are reserved below head
+ */
+static int copy_ring(struct perf_snapshot *snap, size_t max, size_t first,
+		     int (*reserved)(struct perf_snapshot *snap, uint64_t *behind))
+{
+	size_t len, to, done = 0;
+	uint64_t behind = 0;
+	int err;
 
 	snap->info.head = load_head(snap);
 	if (snap->info.head % RECORD_ALIGN)
@@ -179,34 +260,39 @@ static int copy_ring(struct perf_snapshot *snap, size_t max)
 	len = wanted(snap);
 	if (len > max)
 		len = max;
-
-	start = snap->info.head & (snap->size - 1);
-	piece = snap->size - start;
-	if (piece > len)
-		piece = len;
-	memcpy(snap->copy, snap->data + start, piece);
-	memcpy(snap->copy + piece, snap->data, len - piece);
 	snap->copied = len;
+	snap->intact = len;
 
-	/* The loads above are done before the loads of the verification. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	do {
+		to = len - done;
+		done = done ? 2 * done : first;
+		if (done > len)
+			done = len;
+		copy_piece(snap, len - done, to);
+
+		err = reserved(snap, &behind);
+		if (err)
+			return err;
+		verify_piece(snap, to, behind);
+	} while (done < len && !is_lapped(snap));
+
 	return 0;
 }
 
+static size_t first_piece(size_t max)
+{
+	return max / PIECES > MIN_PIECE ? max / PIECES : MIN_PIECE;
+}
+
 /*
- * The ways. Each copies at most max bytes and says how many were reserved
- * meanwhile. -EOPNOTSUPP: does not work here; another way may.
+ * The ways. Each copies at most max bytes and verifies them.
+ * -EOPNOTSUPP: does not work here; another way may.
  */
 
-static int take_ioctl(struct perf_snapshot *snap, size_t max)
+static int reserved_by_ioctl(struct perf_snapshot *snap, uint64_t *behind)
 {
-	struct perf_rb_reserved reserved = {};
-	int err = copy_ring(snap, max);
+	struct perf_rb_reserved reserved = { .head = snap->info.head };
 
-	if (err)
-		return err;
-
-	reserved.head = snap->info.head;
 	if (ioctl(snap->buf.fd, PERF_EVENT_IOC_RESERVED_HEAD, &reserved)) {
 		if (errno == ENOTTY)
 			snap->unknown |= PERF_SNAPSHOT_NO_IOCTL;
@@ -217,8 +303,14 @@ static int take_ioctl(struct perf_snapshot *snap, size_t max)
 	if (reserved.data_size != snap->size)
 		return -EBADMSG;
 
-	snap->info.behind = reserved.behind;
+	*behind = reserved.behind;
 	return 0;
+}
+
+static int take_ioctl(struct perf_snapshot *snap, size_t max)
+{
+	return copy_ring(snap, max, ASKING_INTERRUPTS ? max : first_piece(max),
+			 reserved_by_ioctl);
 }
 
 static int set_affinity(struct cpu_mask *mask)
@@ -297,26 +389,45 @@ static bool visit_all(void)
 	return true;
 }
 
+/* We are where the writer would be, or nobody is. */
+static int reserved_here(struct perf_snapshot *snap, uint64_t *behind)
+{
+	if (!is_quiet(snap->buf.cpu))
+		return -EOPNOTSUPP;
+	*behind = distance(load_head(snap), snap->info.head);
+	return 0;
+}
+
+static int reserved_anywhere(struct perf_snapshot *snap, uint64_t *behind)
+{
+	if (!visit_all())
+		return -EOPNOTSUPP;
+	*behind = distance(load_head(snap), snap->info.head);
+	return 0;
+}
+
 static int take_hop(struct perf_snapshot *snap, size_t max)
 {
 	struct cpu_mask saved;
-	bool quiet;
 	int err;
 
 	if (sched_getaffinity(0, sizeof(saved), saved.sets))
 		return -EOPNOTSUPP;
 
-	if (snap->buf.cpu >= 0)
+	if (snap->buf.cpu >= 0) {
 		move_to(snap->buf.cpu);
-	err = copy_ring(snap, max);
-	if (!err) {
-		quiet = snap->buf.cpu >= 0 ? is_quiet(snap->buf.cpu) : visit_all();
-		snap->info.behind = distance(load_head(snap), snap->info.head);
-		if (!quiet)
-			err = -EOPNOTSUPP;
+		err = copy_ring(snap, max, first_piece(max), reserved_here);
+	} else {
+		err = copy_ring(snap, max, max, reserved_anywhere);
 	}
 	set_affinity(&saved);
 	return err;
+}
+
+static int reserved_in_pause(struct perf_snapshot *snap, uint64_t *behind)
+{
+	*behind = distance(load_head(snap), snap->info.head);
+	return 0;
 }
 
 static int take_pause(struct perf_snapshot *snap, size_t max)
@@ -329,8 +440,7 @@ static int take_pause(struct perf_snapshot *snap, size_t max)
 
 	if (syscall(__NR_membarrier, CMD_MEMBARRIER_GLOBAL, 0, 0))
 		nanosleep(&ms10, NULL);
-	err = copy_ring(snap, max);
-	snap->info.behind = distance(load_head(snap), snap->info.head);
+	err = copy_ring(snap, max, max, reserved_in_pause);
 
 	if (ioctl(snap->buf.fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0UL) && !err)
 		err = -errno;
@@ -371,20 +481,10 @@ static int add_record(struct perf_snapshot *snap, size_t offset)
 	return 0;
 }
 
-static uint64_t intact_bytes(const struct perf_snapshot *snap)
-{
-	uint64_t len;
-
-	if (snap->info.behind >= snap->size)
-		return 0;
-	len = snap->size - snap->info.behind;
-	return len < snap->copied ? len : snap->copied;
-}
-
 /* Find the whole records in the intact part of the copy. */
 static int index_records(struct perf_snapshot *snap)
 {
-	size_t end = intact_bytes(snap), offset = 0;
+	size_t end = snap->intact, offset = 0;
 	struct perf_event_header header;
 	int err;
 
@@ -410,25 +510,23 @@ static int conclude(struct perf_snapshot *snap)
 {
 	struct perf_snapshot_info *info = &snap->info;
 	uint64_t in_buffer = wanted(snap);
-	uint64_t intact = intact_bytes(snap);
 
 	info->wrapped = distance(info->head, 0) > snap->size;
-	info->given_up = in_buffer - intact;
+	info->given_up = in_buffer - snap->intact;
 	if (snap->incremental)
 		info->gap = distance(info->head, snap->last_head) - info->len;
 
 	/* All of history, or all that is new, ends with a whole record. */
-	if (intact == in_buffer && in_buffer < snap->size && info->len != intact)
+	if (snap->intact == in_buffer && in_buffer < snap->size && info->len != in_buffer)
 		return -EBADMSG;
 	return 0;
 }
 
-/* Halve the length until what is intact is worth it. */
+/* Try again, and halve the length, until what is intact is worth it. */
 static int take_one_way(struct perf_snapshot *snap,
 			int (*take)(struct perf_snapshot *snap, size_t max))
 {
 	size_t max = snap->size;
-	uint64_t intact;
 	int err, tries = 0;
 
 	for (;;) {
@@ -436,8 +534,7 @@ static int take_one_way(struct perf_snapshot *snap,
 		if (err)
 			return err;
 
-		intact = intact_bytes(snap);
-		if (intact >= snap->copied / 2 || snap->copied <= snap->page_size) {
+		if (!is_lapped(snap)) {
 			err = index_records(snap);
 			if (err)
 				return err;
@@ -445,11 +542,12 @@ static int take_one_way(struct perf_snapshot *snap,
 				return conclude(snap);
 		}
 
-		/* A reader that was preempted is luckier the next time. */
-		if (snap->copied <= snap->page_size && ++tries == MAX_TRIES)
-			return -EAGAIN;
-		if (snap->copied > snap->page_size)
+		if (++tries == (snap->copied > snap->page_size ? MAX_TRIES : MAX_PAGE_TRIES)) {
+			if (snap->copied <= snap->page_size)
+				return -EAGAIN;
 			max = snap->copied / 2;
+			tries = 0;
+		}
 		snap->info.retries++;
 	}
 }
@@ -459,7 +557,35 @@ static void forget(struct perf_snapshot *snap)
 	memset(&snap->info, 0, sizeof(snap->info));
 	snap->info.data_size = snap->size;
 	snap->copied = 0;
+	snap->intact = 0;
 	snap->cursor = 0;
+}
+
+int perf_snapshot__prepare(struct perf_snapshot *snap)
+{
+	void *copy;
+
+	if (snap->copy)
+		return 0;
+
+	/* Page faults would give the writer time to run ahead. */
+	copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (copy == MAP_FAILED)
+		return -errno;
+	snap->copy = copy;
+	return 0;
+}
+
+void perf_snapshot__release(struct perf_snapshot *snap)
+{
+	forget(snap);
+	if (snap->copy)
+		munmap(snap->copy, snap->size);
+	snap->copy = NULL;
+	free(snap->records);
+	snap->records = NULL;
+	snap->room = 0;
 }
 
 int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
@@ -468,6 +594,11 @@ int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
 	unsigned int retries = 0;
 	int err = -EOPNOTSUPP;
 	int ret;
+
+	forget(snap);
+	ret = perf_snapshot__prepare(snap);
+	if (ret)
+		return ret;
 
 	snap->incremental = (flags & PERF_SNAPSHOT_INCREMENTAL) && snap->has_last;
 
@@ -609,27 +740,18 @@ struct perf_snapshot *perf_snapshot__new(const struct perf_snapshot_buffer *buf)
 	snap->size = size;
 	snap->page_size = page_size;
 	if (!header_page_is_sane(snap)) {
+		free(snap);
 		errno = EBADMSG;
-		goto err_free;
+		return NULL;
 	}
-
-	snap->copy = malloc(size);
-	if (!snap->copy)
-		goto err_free;
-	memset(snap->copy, 0xff, size);
 	forget(snap);
 	return snap;
-
-err_free:
-	free(snap);
-	return NULL;
 }
 
 void perf_snapshot__delete(struct perf_snapshot *snap)
 {
 	if (!snap)
 		return;
-	free(snap->records);
-	free(snap->copy);
+	perf_snapshot__release(snap);
 	free(snap);
 }

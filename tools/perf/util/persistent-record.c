@@ -40,6 +40,7 @@
 #include "record.h"
 #include "sample.h"
 #include "session.h"
+#include "snapshot-cover.h"
 #include "symbol.h"
 #include "synthetic-events.h"
 #include "target.h"
@@ -80,9 +81,8 @@
  * @snap: copies of it
  * @sideband: it holds no samples
  * @nr_records: records written from it
- * @gap: bytes that were overwritten between two passes
- * @oldest: time of the first record written
- * @newest: time of the last record written
+ * @err: what became of the last copy
+ * @cover: what the copies hold, over both passes
  */
 struct buffer {
 	const struct persistent_event	*event;
@@ -91,9 +91,8 @@ struct buffer {
 	struct perf_snapshot		*snap;
 	bool				sideband;
 	u64				nr_records;
-	u64				gap;
-	u64				oldest;
-	u64				newest;
+	int				err;
+	struct snapshot_cover		cover;
 };
 
 /**
@@ -214,24 +213,37 @@ static int reader__map(struct reader *r)
 	return 0;
 }
 
+/* A buffer that cannot be read does not keep the others from it, while there are any. */
 static int reader__take(struct reader *r, unsigned int flags)
 {
 	char msg[STRERR_BUFSIZE];
-	int err;
+	int last_err = 0, nr_read = 0;
+
+	/* What fails here is found again by the take. */
+	for (int i = 0; i < r->nr_buffers; i++)
+		perf_snapshot__prepare(r->buffers[i].snap);
 
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct buffer *buf = &r->buffers[i];
 
-		err = perf_snapshot__take(buf->snap, flags | PERF_SNAPSHOT_NO_PAUSE);
-		if (err) {
+		buf->err = perf_snapshot__take(buf->snap, flags | PERF_SNAPSHOT_NO_PAUSE);
+		if (buf->err)
+			last_err = buf->err;
+		else if (!buf->sideband)
+			nr_read++;
+	}
+
+	for (int i = 0; i < r->nr_buffers; i++) {
+		struct buffer *buf = &r->buffers[i];
+
+		if (buf->err)
 			pr_err("Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
 			       buf->event->index, buf->event->cpu, r->ps->name,
-			       str_error_r(-err, msg, sizeof(msg)));
-			return err;
-		}
-		buf->gap += perf_snapshot__info(buf->snap)->gap;
+			       str_error_r(-buf->err, msg, sizeof(msg)));
 	}
-	return 0;
+	if (last_err && nr_read)
+		r->incomplete = true;
+	return nr_read ? 0 : last_err;
 }
 
 /* The file */
@@ -295,19 +307,20 @@ static bool is_stale_fork(struct reader *r, union perf_event *event)
 
 static void reader__find_windows(struct reader *r)
 {
-	__u64 oldest, newest;
+	struct snapshot_cover cover;
 
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct buffer *buf = &r->buffers[i];
 
-		if (perf_snapshot__window(buf->snap, persistent_record_time, r->evlist,
-					  &oldest, &newest))
-			continue;
-		if (!buf->oldest)
-			buf->oldest = oldest;
-		buf->newest = newest;
-		if (buf->sideband && perf_snapshot__info(buf->snap)->wrapped)
-			r->complete_since = max(r->complete_since, buf->oldest);
+		snapshot_cover__fill(&cover, buf->event->cpu, buf->err, buf->snap, r->evlist);
+		if (buf->cover.data_size)
+			snapshot_cover__add(&buf->cover, &cover);
+		else
+			buf->cover = cover;
+		if (buf->sideband && cover.err)
+			r->complete_since = -1ULL;
+		else if (buf->sideband && cover.wrapped)
+			r->complete_since = max(r->complete_since, buf->cover.oldest);
 	}
 }
 
@@ -341,6 +354,7 @@ static int buffer__write(struct buffer *buf, struct reader *r)
 	}
 	err = reader__write(r, run, len);
 	free(run);
+	perf_snapshot__release(buf->snap);
 	return err;
 }
 
@@ -636,9 +650,9 @@ static int reader__run(struct reader *r, const char **argv)
 
 static void buffer__print(const struct buffer *buf)
 {
-	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
+	const struct snapshot_cover *cover = &buf->cover;
 	const char *kind = buf->sideband ? "side-band" : "samples";
-	char where[32];
+	char where[32], text[256];
 
 	if (buf->event->cpu < 0)
 		scnprintf(where, sizeof(where), "task, buffer %u", buf->event->index);
@@ -646,26 +660,29 @@ static void buffer__print(const struct buffer *buf)
 		scnprintf(where, sizeof(where), "CPU %d", buf->event->cpu);
 
 	if (!buf->nr_records) {
-		fprintf(stderr, "[ perf record: %s: %s: nothing recorded ]\n", where, kind);
+		fprintf(stderr, "[ perf record: %s: %s: %s ]\n", where, kind,
+			cover->err ? "cannot be read" : "nothing recorded");
 		return;
 	}
 
 	fprintf(stderr, "[ perf record: %s: %s: %.6f .. %.6f s, window %.3f s, %llu records",
-		where, kind, (double)buf->oldest / NSEC_PER_SEC,
-		(double)buf->newest / NSEC_PER_SEC,
-		(double)(buf->newest - buf->oldest) / NSEC_PER_SEC,
+		where, kind, (double)cover->oldest / NSEC_PER_SEC,
+		(double)cover->newest / NSEC_PER_SEC,
+		(double)(cover->newest - cover->oldest) / NSEC_PER_SEC,
 		(unsigned long long)buf->nr_records);
-	if (buf->gap)
+	if (cover->gap)
 		fprintf(stderr, ", %llu bytes overwritten while the command ran",
-			(unsigned long long)buf->gap);
+			(unsigned long long)cover->gap);
 	if (buf->event->state & PERF_PERSISTENT_STATE_OFFLINE)
 		fprintf(stderr, ", CPU offline");
 	if (buf->event->state & PERF_PERSISTENT_STATE_GONE)
 		fprintf(stderr, ", task gone");
-	if (verbose > 0)
-		fprintf(stderr, ", %s, %llu bytes given up, %u retries",
-			perf_snapshot__way_name(info->way), info->given_up, info->retries);
 	fprintf(stderr, " ]\n");
+
+	if (verbose > 0) {
+		snapshot_cover__scnprintf(cover, text, sizeof(text));
+		fprintf(stderr, "[ perf record: %s: %s: %s ]\n", where, kind, text);
+	}
 }
 
 static void reader__print(struct reader *r)
@@ -674,9 +691,10 @@ static void reader__print(struct reader *r)
 		if (!r->buffers[i].sideband || verbose > 0)
 			buffer__print(&r->buffers[i]);
 	}
-	fprintf(stderr, "[ perf record: Captured and wrote %.3f MB %s (%llu samples, %llu lost)",
+	fprintf(stderr, "[ perf record: Captured and wrote %.3f MB %s (%llu samples, %llu lost%s)",
 		perf_data__size(r->data) / 1024.0 / 1024.0, r->data->path,
-		(unsigned long long)r->samples, (unsigned long long)r->lost);
+		(unsigned long long)r->samples, (unsigned long long)r->lost,
+		r->lost ? " since the session began" : "");
 	fprintf(stderr, " from persistent session '%s' ]\n", r->ps->name);
 	if (r->unknown)
 		fprintf(stderr, "[ perf record: left out %llu records of unknown events ]\n",

@@ -5,8 +5,11 @@
  * A dump has two halves. evlist__snapshot_bkw_mmap() copies what is new in all
  * buffers, back to back, so that they cover the same time; the kernel goes on
  * writing to them. Everything slow comes after that: perf_mmap__push() hands
- * out what was copied of a buffer, whenever it suits, and the map's cover says
- * what that is. Both are valid until the next dump.
+ * out what was copied of a buffer, whenever it suits, and frees it; the map's cover
+ * says what that is, until the next dump.
+ *
+ * The memory for the copies, as much as all buffers have, is there from the one to
+ * the other, and not between the dumps.
  *
  * A buffer that cannot be read does not keep the others from it: it adds
  * nothing to the dump, and its cover says why.
@@ -178,6 +181,12 @@ static void mmap__report_cover(const struct mmap *map)
 int evlist__snapshot_bkw_mmap(struct evlist *evlist, struct mmap **maps, int nr_maps)
 {
 	int i, last_err = 0, nr_read = 0;
+
+	/* What fails here is found again by the take. */
+	for (i = 0; i < nr_maps; i++) {
+		if (maps[i]->core.base)
+			perf_snapshot__prepare(maps[i]->snapshot);
+	}
 
 	for (i = 0; i < nr_maps; i++) {
 		struct mmap *map = maps[i];

@@ -217,7 +217,9 @@ FIXTURE_VARIANT_ADD(rb_live, ioctl_incremental)
 };
 
 FIXTURE_VARIANT_ADD(rb_live, hop_16k) { .size = 16 * KiB, .nr = 50, HOP };
+FIXTURE_VARIANT_ADD(rb_live, hop_64k) { .size = 64 * KiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_256k) { .size = 256 * KiB, .nr = 50, HOP };
+FIXTURE_VARIANT_ADD(rb_live, hop_1m) { .size = 1 * MiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_4m) { .size = 4 * MiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_task) { .size = 4 * MiB, .nr = 50, HOP, .task = true };
 FIXTURE_VARIANT_ADD(rb_live, hop_incremental)
@@ -467,6 +469,13 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Of snapshots [from, to); they are sorted. */
+static uint64_t median(uint64_t *given_up, unsigned int from, unsigned int to)
+{
+	qsort(given_up + from, to - from, sizeof(uint64_t), compare);
+	return given_up[from + (to - from) / 2];
+}
+
 static unsigned int nr_snapshots(unsigned int nr)
 {
 	const char *env = getenv("RB_LIVE_SNAPSHOTS");
@@ -476,13 +485,22 @@ static unsigned int nr_snapshots(unsigned int nr)
 	return nr <= MAX_SNAPSHOTS ? nr : MAX_SNAPSHOTS;
 }
 
+/*
+ * Of a buffer of 1 MiB or more, half of all snapshots give up at most 2 %. A
+ * machine with other work may be in the way of that, but not time and again.
+ */
+#define MAX_BATCHES	4
+
 TEST_F_TIMEOUT(rb_live, snapshots, 3600)
 {
+	const bool judged = variant->way == PERF_SNAPSHOT_IOCTL && variant->size >= MiB &&
+			    !variant->incremental;
+	unsigned int batch = 0, from;
 	const struct perf_snapshot_info *info = perf_snapshot__info(self->snap);
 	unsigned int flags = variant->flags, nr = nr_snapshots(variant->nr);
 	/* Pausing loses events, and the kernel says so. */
 	const bool lossy = variant->way == PERF_SNAPSHOT_PAUSE;
-	uint64_t first, last, before = 0, done;
+	uint64_t first, last, before = 0, done, median_given_up;
 	const char *wrong = NULL;
 	int err = 0;
 
@@ -497,7 +515,9 @@ TEST_F_TIMEOUT(rb_live, snapshots, 3600)
 	if (variant->incremental)
 		flags |= PERF_SNAPSHOT_INCREMENTAL;
 
-	for (; self->nr < nr && !wrong; self->nr++) {
+again:
+	from = self->nr;
+	for (; self->nr < from + nr && !wrong; self->nr++) {
 		usleep(rand() % 3000);
 
 		done = __atomic_load_n(&self->shared->done, __ATOMIC_ACQUIRE);
@@ -529,17 +549,22 @@ TEST_F_TIMEOUT(rb_live, snapshots, 3600)
 		before = last;
 	}
 
-	qsort(self->given_up, self->nr, sizeof(uint64_t), compare);
-	TH_LOG("%u snapshots, %u retries, %llu records checked", self->nr,
+	TH_LOG("%u snapshots, %u retries, %llu records checked", self->nr - from,
 	       self->retries, (unsigned long long)self->checked);
-	TH_LOG("given up: median %.2f %%, most %.2f %%",
-	       100. * self->given_up[self->nr / 2] / variant->size,
-	       100. * self->given_up[self->nr ? self->nr - 1 : 0] / variant->size);
-
 	EXPECT_EQ(0, err);
 	EXPECT_EQ(NULL, wrong) TH_LOG("snapshot %u: %s", self->nr, wrong);
-	EXPECT_EQ(nr, self->nr);
+	ASSERT_EQ(from + nr, self->nr);
 	EXPECT_GT(self->checked, nr);
+
+	median_given_up = median(self->given_up, from, self->nr);
+	TH_LOG("given up: median %.2f %%, most %.2f %%",
+	       100. * median_given_up / variant->size,
+	       100. * self->given_up[self->nr - 1] / variant->size);
+	if (judged && median_given_up * 50 > variant->size &&
+	    ++batch < MAX_BATCHES && self->nr + nr <= MAX_SNAPSHOTS)
+		goto again;
+	if (judged)
+		EXPECT_LE(median_given_up * 50, variant->size);
 
 	EXPECT_EQ(lossy, lost_by_kernel(self->fds) != 0);
 }

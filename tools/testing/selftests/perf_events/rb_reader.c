@@ -16,10 +16,13 @@
 
 #include "rb_common.h"
 
-/* The reader's system calls on the file descriptor come here. */
+/* The reader's system calls on the file descriptor come here, and its copies. */
 static int fake_ioctl(int fd, unsigned long cmd, void *arg);
+static void *fake_memcpy(void *to, const void *from, size_t len);
 #define ioctl(fd, cmd, arg)	fake_ioctl(fd, cmd, (void *)(arg))
+#define memcpy(to, from, len)	fake_memcpy(to, from, len)
 #include "../../../lib/perf/snapshot.c"
+#undef memcpy
 #undef ioctl
 
 #include "../kselftest_harness.h"
@@ -44,7 +47,10 @@ static struct {
 	int		err;		/* of RESERVED_HEAD */
 	uint64_t	claimed_size;	/* its answer */
 	uint64_t	laps[16];	/* bytes to write before each answer */
+	uint64_t	answers[16];
+	uint64_t	races[16];	/* bytes to write in the middle of each copy */
 	int		calls;
+	int		copies;
 } ring;
 
 /* All records, the oldest first; where each one is */
@@ -113,13 +119,28 @@ static int fake_ioctl(int fd, unsigned long cmd, void *arg)
 	}
 
 	if (!ring.err && cmd == PERF_EVENT_IOC_RESERVED_HEAD) {
-		write_bytes(ring.laps[ring.calls++ % 16]);
+		write_bytes(ring.laps[ring.calls % 16]);
 		reserved->behind = (reserved->head - ring.head) & ring.mask;
+		ring.answers[ring.calls++ % 16] = reserved->behind;
 		reserved->data_size = ring.claimed_size;
 		return 0;
 	}
 	errno = ring.err ? ring.err : EINVAL;
 	return -1;
+}
+
+/* What is copied from the buffer may change while it is copied. */
+static void *fake_memcpy(void *to, const void *from, size_t len)
+{
+	size_t half = 0;
+
+	if ((unsigned char *)from >= ring.base + getpagesize() &&
+	    (unsigned char *)from < ring.base + getpagesize() + ring.size) {
+		half = len / 2;
+		memcpy(to, from, half);
+		write_bytes(ring.races[ring.copies++ % 16]);
+	}
+	return memcpy((char *)to + half, (const char *)from + half, len - half);
 }
 
 /*
@@ -242,6 +263,64 @@ TEST(boundary)
 	}
 }
 
+/* Which record lies at @pos */
+static int record_at(uint64_t pos)
+{
+	int i;
+
+	for (i = ring.seq - 1; i >= 0 && records[i].pos != pos; i--)
+		;
+	return i;
+}
+
+/*
+ * The writer runs on during the copy and between its pieces, slower and faster
+ * than it.
+ * However it comes, no record is torn or missing in between, up to the newest
+ * one. If it never catches up with the copy then all that is given up is what
+ * was reserved when the first piece had been copied, to the byte.
+ */
+TEST(pieces)
+{
+	const uint64_t size = 16384, piece = 1024;
+	unsigned int round, i, exact = 0, caught_up = 0;
+	uint64_t speed, done;
+	bool ahead;
+	int last;
+
+	for (round = 0; round < 1000; round++) {
+		start(size, 0, ~0ULL);
+		ASSERT_NE(NULL, reader());
+		write_bytes(2 * size + 8 * (rand() % 512));
+		if (rand() % 2)
+			reserve(8 * (2 + rand() % 60));
+		speed = rand() % 4;
+		for (i = 0; i < 16; i++) {
+			ring.laps[i] = rand() % 2 * 8 * (rand() % (1 + 40 * speed));
+			ring.races[i] = rand() % 2 * 8 * (rand() % (1 + 40 * speed));
+		}
+
+		ASSERT_EQ(0, perf_snapshot__take(snap, NO_HOP | NO_PAUSE));
+		last = record_at(info->head);
+		ASSERT_GE(last, 0);
+		ASSERT_TRUE(holds(last + 1 - info->nr_records, last));
+
+		/* Pieces of 1, 1, 2, 4 and 8 KiB */
+		ahead = !info->retries;
+		for (i = 1, done = piece; ahead && done < size; i++, done *= 2)
+			ahead = ring.answers[i] <= done;
+		if (ahead) {
+			ASSERT_EQ(5, ring.calls);
+			ASSERT_EQ(ring.answers[0], info->given_up);
+			exact += info->given_up < info->behind;
+		}
+		caught_up += !ahead;
+		stop();
+	}
+	EXPECT_GT(exact, 50);
+	EXPECT_GT(caught_up, 50);
+}
+
 /* A record across the end of the data area, at every place */
 TEST(wrap)
 {
@@ -284,6 +363,7 @@ TEST(young)
  * Lapped
  */
 
+/* By chance: the next copy is as long. */
 TEST(lapped_once)
 {
 	start(65536, 0, ~0ULL);
@@ -293,6 +373,21 @@ TEST(lapped_once)
 
 	ASSERT_EQ(0, perf_snapshot__take(snap, NO_HOP | NO_PAUSE));
 	EXPECT_EQ(1, info->retries);
+	EXPECT_EQ(0, info->given_up);
+	EXPECT_TRUE(holds(oldest_within(65536), ring.published - 1));
+	stop();
+}
+
+TEST(lapped_twice)
+{
+	start(65536, 0, ~0ULL);
+	ASSERT_NE(NULL, reader());
+	write_bytes(100000);
+	ring.laps[0] = 70000;
+	ring.laps[1] = 70000;
+
+	ASSERT_EQ(0, perf_snapshot__take(snap, NO_HOP | NO_PAUSE));
+	EXPECT_EQ(2, info->retries);
 	EXPECT_EQ(32768, info->given_up);
 	EXPECT_EQ(PERF_SNAPSHOT_IOCTL, info->way);
 	EXPECT_TRUE(holds(oldest_within(32768), ring.published - 1));

@@ -84,7 +84,8 @@ enum {
  * @len: bytes of whole, intact records in the snapshot
  * @nr_records: number of these records
  * @behind: bytes that the kernel reserved between the read of @head and the
- *	end of the copy
+ *	end of the copy; most of them do no harm, since the oldest bytes are
+ *	copied first
  * @given_up: bytes of older records that were in the buffer when @head was
  *	read, but were overwritten before it was known that their copy was
  *	intact
@@ -114,9 +115,6 @@ struct perf_snapshot_info {
  * @buf: the mapping; it must stay mapped, and @buf->fd open, as long as
  *	snapshots are taken
  *
- * The memory for the copy is allocated and touched here, not while the writer
- * runs ahead.
- *
  * Return: the object, or NULL with errno set: EINVAL for a mapping that cannot
  * be a ring buffer, EBADMSG where the header page contradicts the mapping,
  * ENOMEM.
@@ -131,6 +129,26 @@ perf_snapshot__new(const struct perf_snapshot_buffer *buf);
 LIBPERF_API struct perf_snapshot *perf_snapshot__new_mmap(struct perf_mmap *map);
 
 LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
+
+/**
+ * perf_snapshot__prepare - allocate the memory for the copy
+ * @snap: the buffer
+ *
+ * As much as the buffer has. perf_snapshot__take() does this where it was not
+ * done. Do it for all buffers before the first of several is taken, and their
+ * snapshots cover the same time more closely.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+LIBPERF_API int perf_snapshot__prepare(struct perf_snapshot *snap);
+
+/**
+ * perf_snapshot__release - free that memory until the next snapshot
+ * @snap: the buffer; its snapshot becomes an empty one
+ *
+ * An incremental snapshot still goes on where the last one ended.
+ */
+LIBPERF_API void perf_snapshot__release(struct perf_snapshot *snap);
 
 /**
  * perf_snapshot__take - take a snapshot, in place of the one before
@@ -150,7 +168,8 @@ LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
  *	itself,
  * -EAGAIN: in every way allowed, the writer lapped the reader however short the
  *	copy was,
- * -EOPNOTSUPP: none of the ways allowed works here.
+ * -EOPNOTSUPP: none of the ways allowed works here,
+ * -ENOMEM.
  */
 LIBPERF_API int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags);
 
