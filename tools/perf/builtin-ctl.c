@@ -57,26 +57,30 @@ static double window__seconds(const struct persistent_window *window)
 
 static const char *entry__value(const struct persistent_entry *entry, const struct column *column)
 {
-	const char *value = *(char * const *)((const char *)entry + column->offset);
+	return *(char * const *)((const char *)entry + column->offset);
+}
+
+static const char *entry__text(const struct persistent_entry *entry, const struct column *column)
+{
+	const char *value = entry__value(entry, column);
 
 	/* No CPUs, but not unknown. */
-	return value && !*value ? "task" : value;
+	if (value && !*value)
+		return "task";
+	return value ?: "-";
 }
 
 static void print_list(const struct persistent_entry *entries, int nr)
 {
 	size_t i, width[ARRAY_SIZE(columns)], name_width = strlen("NAME");
-	const char *value;
 	int n;
 
 	for (i = 0; i < ARRAY_SIZE(columns); i++)
 		width[i] = strlen(columns[i].title);
 	for (n = 0; n < nr; n++) {
 		name_width = max(name_width, strlen(entries[n].name));
-		for (i = 0; i < ARRAY_SIZE(columns); i++) {
-			value = entry__value(&entries[n], &columns[i]);
-			width[i] = max(width[i], strlen(value ?: "-"));
-		}
+		for (i = 0; i < ARRAY_SIZE(columns); i++)
+			width[i] = max(width[i], strlen(entry__text(&entries[n], &columns[i])));
 	}
 
 	printf("%-*s  %4s", (int)name_width, "NAME", "ID");
@@ -87,8 +91,7 @@ static void print_list(const struct persistent_entry *entries, int nr)
 		printf("%-*s  %4llu", (int)name_width, entries[n].name,
 		       (unsigned long long)entries[n].id);
 		for (i = 0; i < ARRAY_SIZE(columns); i++)
-			printf("  %*s", (int)width[i],
-			       entry__value(&entries[n], &columns[i]) ?: "-");
+			printf("  %*s", (int)width[i], entry__text(&entries[n], &columns[i]));
 		printf("\n");
 	}
 }

@@ -419,6 +419,10 @@ static void maker__unclaim_error(struct maker *m, int err)
 		pr_err("The kernel refuses '%s' as a persistent session: its name is reserved, or one of its events cannot be persistent (AUX area, groups).\n",
 		       m->name);
 		break;
+	case -EOPNOTSUPP:
+		pr_err("This kernel cannot make events of %s persistent.\n",
+		       m->tasks ? "tasks" : "this kind");
+		break;
 	default:
 		pr_err("Cannot make the persistent session '%s': %s\n", m->name,
 		       str_error_r(-err, msg, sizeof(msg)));
