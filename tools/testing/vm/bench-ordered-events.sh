@@ -11,7 +11,7 @@ set -euo pipefail
 out=$BUILD/out/bench
 mkdir -p "$out"
 # shellcheck disable=SC2016 # the guest expands it
-CMD='perf record -q -B -N -a -m 2M -e "{sched:sched_switch,sched:sched_wakeup}" \
+CMD='perf record -q -B -N -a -m 2M -e sched:sched_switch,sched:sched_wakeup \
 	-e sched:sched_stat_runtime -e cpu-clock -o /tmp/sched -- \
 	perf bench sched messaging -g 1 -l 500 && cp /tmp/sched "$OUT"' \
 	OUT=$out "$TOP/tools/testing/vm/vm.sh" >"$out/log" 2>&1 ||
