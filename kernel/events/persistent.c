@@ -549,30 +549,58 @@ int perf_persistent_claim(struct perf_persistent_event *pe)
 	return id;
 }
 
+/* Take all events back; the session's shares are given up by perf_persistent_put_all(). */
+static void perf_persistent_take_all(struct perf_persistent_session *s, struct list_head *taken)
+{
+	struct perf_persistent_event *pe;
+	unsigned long key;
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	xa_for_each(&s->events, key, pe) {
+		perf_persistent_take_back(pe);
+		list_add(&pe->claim_entry, taken);
+	}
+	perf_persistent_end(s);
+}
+
+static void perf_persistent_put_all(struct list_head *taken)
+{
+	struct perf_persistent_event *pe, *tmp;
+
+	list_for_each_entry_safe(pe, tmp, taken, claim_entry)
+		perf_persistent_put(pe);
+}
+
 /* Nobody is going to complete it: the session ends with all its events. */
 static void perf_persistent_abort(struct perf_persistent_session *s)
 {
-	struct perf_persistent_event *pe, *tmp;
-	unsigned long key;
-	LIST_HEAD(claimed);
+	LIST_HEAD(taken);
 
 	/* It never comes back. */
 	if (READ_ONCE(s->state) != PERF_PERSISTENT_BUILDING)
 		return;
 
 	scoped_guard(mutex, &perf_persistent_mutex) {
-		if (s->state != PERF_PERSISTENT_BUILDING)
-			return;
-
-		xa_for_each(&s->events, key, pe) {
-			perf_persistent_take_back(pe);
-			list_add(&pe->claim_entry, &claimed);
-		}
-		perf_persistent_end(s);
+		if (s->state == PERF_PERSISTENT_BUILDING)
+			perf_persistent_take_all(s, &taken);
 	}
+	perf_persistent_put_all(&taken);
+}
 
-	list_for_each_entry_safe(pe, tmp, &claimed, claim_entry)
-		perf_persistent_put(pe);
+/**
+ * perf_persistent_end_all - claim all events of a session
+ * @s: the session, which may have ended
+ */
+void perf_persistent_end_all(struct perf_persistent_session *s)
+{
+	LIST_HEAD(taken);
+
+	scoped_guard(mutex, &perf_persistent_mutex) {
+		if (s->state != PERF_PERSISTENT_ENDED)
+			perf_persistent_take_all(s, &taken);
+	}
+	perf_persistent_put_all(&taken);
 }
 
 /**
@@ -712,7 +740,8 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 #define PERF_PERSISTENT_ATTACH_TRIES	100
 
 /* Give the event its buffer, and make it a member. It does not change any more then. */
-static int perf_persistent_attach(struct perf_persistent_event *pe, bool complete)
+static int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pages,
+				  bool complete)
 {
 	struct perf_event *event = pe->event;
 	struct perf_event_context *ctx;
@@ -721,7 +750,7 @@ static int perf_persistent_attach(struct perf_persistent_event *pe, bool complet
 
 	for (tries = 0; tries < PERF_PERSISTENT_ATTACH_TRIES; tries++) {
 		if (!spare && perf_persistent_wants_buffer(event)) {
-			spare = perf_persistent_alloc_buffer(event);
+			spare = perf_persistent_alloc_buffer(event, nr_pages);
 			if (IS_ERR(spare))
 				return PTR_ERR(spare);
 		}
@@ -783,8 +812,9 @@ static bool perf_persistent_sealed(struct perf_persistent_session *s, struct per
 	return true;
 }
 
+/* @nr_pages is for an event without a buffer. */
 static int perf_persistent_add(struct perf_persistent_session *s, struct perf_event *event,
-			       bool complete)
+			       unsigned long nr_pages, bool complete)
 {
 	struct perf_persistent_event *pe;
 	unsigned long key;
@@ -836,7 +866,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	scoped_guard(mutex, &perf_persistent_lock)
 		list_add_tail(&pe->member_entry, &s->members);
 
-	err = perf_persistent_attach(pe, complete);
+	err = perf_persistent_attach(pe, nr_pages, complete);
 	if (err)
 		goto err_members;
 
@@ -848,7 +878,6 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	}
 	if (complete)
 		perf_persistent_set_running(s);
-	perf_remove_from_owner(event);
 	return 0;
 
 err_members:
@@ -922,10 +951,56 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 		return PTR_ERR(s);
 
 	*id = s->id;
-	err = perf_persistent_add(s, event, !partial && s->state == PERF_PERSISTENT_BUILDING);
-	if (err && !arg->id)
+	err = perf_persistent_add(s, event, PERF_PERSISTENT_DEFAULT_SIZE >> PAGE_SHIFT,
+				  !partial && s->state == PERF_PERSISTENT_BUILDING);
+	if (!err)
+		perf_remove_from_owner(event);
+	else if (!arg->id)
 		perf_persistent_end(s);
 	return err;
+}
+
+/**
+ * perf_persistent_make - make a session of the kernel's own events
+ * @name: its name, which is well-formed
+ * @events: events that are of no owner's
+ * @nr: how many; at least one
+ * @size: of each buffer, or 0
+ *
+ * The caller goes on as if it had closed files of the events: if it was an error, those
+ * that are members already go with the session, which was never completed.
+ *
+ * Return: the session, with a reference, or an error pointer
+ */
+struct perf_persistent_session *perf_persistent_make(const char *name, struct perf_event **events,
+						     unsigned int nr, unsigned long size)
+{
+	unsigned long nr_pages = DIV_ROUND_UP(size ?: PERF_PERSISTENT_DEFAULT_SIZE, PAGE_SIZE);
+	struct perf_persistent_session *s;
+	unsigned int i;
+	int err;
+
+	guard(mutex)(&perf_persistent_mutex);
+
+	s = perf_persistent_create(name);
+	if (IS_ERR(s))
+		return s;
+
+	for (i = 0; i < nr; i++) {
+		err = perf_persistent_add(s, events[i], roundup_pow_of_two(nr_pages),
+					  i == nr - 1);
+		if (err)
+			goto err_add;
+	}
+
+	kobject_get(&s->kobj);
+	return s;
+
+err_add:
+	/* Nobody else would. */
+	if (!i)
+		perf_persistent_end(s);
+	return ERR_PTR(err);
 }
 
 static struct ctl_table perf_persistent_sysctls[] = {

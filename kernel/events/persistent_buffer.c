@@ -64,14 +64,15 @@ static unsigned long perf_persistent_buffer_pages(struct perf_buffer *rb)
 /**
  * perf_persistent_alloc_buffer - make a buffer for an event that comes without one
  * @event: the event
+ * @nr_pages: of its data area, a power of two
  *
  * The buffer is charged to the current user.
  *
  * Return: the buffer, not attached to the event yet, or an error pointer
  */
-struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event)
+struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event,
+						 unsigned long nr_pages)
 {
-	unsigned long nr_pages = max(PERF_PERSISTENT_DEFAULT_SIZE >> PAGE_SHIFT, 1UL);
 	struct perf_buffer *rb;
 	int err;
 

@@ -4,8 +4,8 @@
  * operation, the sessions and their life; persistent_buffer.c the ring buffers
  * and whom they are charged to; persistent_file.c what a reader opens;
  * persistent_ioctl.c the ABI's structs; persistent_hotplug.c CPUs that go and come
- * back; persistent_name.c which names a session may have; persistent_sysfs.c what
- * is listed.
+ * back; persistent_kernel.c sessions that the kernel starts itself; persistent_name.c
+ * which names a session may have; persistent_sysfs.c what is listed.
  */
 #ifndef _KERNEL_EVENTS_PERSISTENT_TYPES_H
 #define _KERNEL_EVENTS_PERSISTENT_TYPES_H
@@ -75,7 +75,7 @@ struct perf_persistent_session {
  * @user: who was charged a page for a member that brought no buffer, or NULL
  * @claimed: taken back; no longer on session->events
  * @resume: while its CPU is away: is it to run when that is back? Protected by ctx->mutex
- * @claim_entry: private to perf_persistent_abort()
+ * @claim_entry: private to perf_persistent_take_all()
  * @member_entry: on session->members
  * @rcu: for perf_persistent_all_members(), which comes here from the buffer
  */
@@ -112,6 +112,9 @@ extern struct list_head perf_persistent_sessions;
 int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
 			    u32 *id);
 int perf_persistent_claim(struct perf_persistent_event *pe);
+struct perf_persistent_session *perf_persistent_make(const char *name, struct perf_event **events,
+						     unsigned int nr, unsigned long size);
+void perf_persistent_end_all(struct perf_persistent_session *s);
 struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
 void perf_persistent_put(struct perf_persistent_event *pe);
 int perf_persistent_may_read(struct perf_persistent_event *pe);
@@ -121,7 +124,8 @@ bool perf_persistent_gone(struct perf_persistent_event *pe);
 u32 perf_persistent_event_state(struct perf_persistent_event *pe);
 
 /* persistent_buffer.c */
-struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event);
+struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event,
+						 unsigned long nr_pages);
 void perf_persistent_free_buffer(struct perf_buffer *rb);
 bool perf_persistent_wants_buffer(struct perf_event *event);
 int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare,

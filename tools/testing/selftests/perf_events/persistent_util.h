@@ -147,10 +147,10 @@ static inline void leave_record(const char *name)
 /* The name in the nth newest record of a mapped backward buffer, or NULL. */
 static inline const char *nth_record(void *base, unsigned int n)
 {
+	static __thread char copy[256];
 	struct perf_event_mmap_page *page = base;
 	uint64_t size = page->data_size;
 	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	static char copy[256];
 	uint64_t off = 0;
 	uint16_t i;
 
@@ -274,7 +274,7 @@ static inline int write_long(const char *path, long val)
 /* First line of DEVICE/path, without the newline; "" if it cannot be read. */
 static inline const char *sysfs(const char *fmt, const char *name)
 {
-	static char line[256];
+	static __thread char line[256];
 	char path[PATH_MAX] = DEVICE "/";
 	FILE *f;
 

@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Sessions from the kernel's command line: they record before there is a user space, and
+# what cannot be started is named, and stops nothing. A machine check that is injected
+# by QEMU's monitor is read back through persistent/mce_record/.
+#
+# usage: test-boot-sessions.sh		on the host
+#	 test-boot-sessions.sh guest	in the guest
+set -uo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/tap.sh
+. "${BASH_SOURCE[0]%/*}/tap.sh"
+
+SESSIONS=/sys/bus/event_source/devices/persistent/sessions
+# A corrected error in bank 2 of CPU 0: valid, enabled, with an address.
+MCE='mce 0 2 0x9400000000000000 0 0x12340 0'
+# shellcheck disable=SC2054 # the commas are the parameters'
+PARAMS=(
+	mce_record:mce:mce_record
+	boot:sched:sched_process_fork,context-switches,cpu-clock:64K
+	bad_event:no:such_event
+	bad_size:cpu-clock:64Q
+	too_large:cpu-clock:2G
+	mce_record:cpu-clock
+	period:cpu-clock
+	no_events
+	last:cpu-clock:5000
+)
+
+# Both of the first, and the last one, on all CPUs.
+are_started()
+{
+	local name
+	for name in mce_record boot last; do
+		cat "$SESSIONS/$name/"{owner,cpus,nr_events,memory,state} | xargs echo "$name" ||
+			return 1
+		[ "$(cat "$SESSIONS/$name/owner")" = 0 ] || return 1
+		[ "$(cat "$SESSIONS/$name/cpus")" = 0-1 ] || return 1
+		[ "$(cat "$SESSIONS/$name/state")" = 0 ] || return 1
+	done
+	[ "$(find "$SESSIONS" -mindepth 1 -maxdepth 1 | wc -l)" = 3 ]
+}
+
+sizes()
+{
+	[ "$(cat $SESSIONS/mce_record/memory)" = $((2 * (524288 + 4096))) ] &&
+		[ "$(cat $SESSIONS/boot/memory)" = $((6 * (65536 + 4096))) ] &&
+		[ "$(cat $SESSIONS/boot/nr_events)" = 6 ] &&
+		[ "$(cat $SESSIONS/last/memory)" = $((2 * (8192 + 4096))) ]
+}
+
+# Each with its text and an error.
+bad_ones_are_named()
+{
+	local param
+	for param in bad_event:no:such_event bad_size:cpu-clock:64Q too_large:cpu-clock:2G \
+		     mce_record:cpu-clock period:cpu-clock no_events; do
+		dmesg | grep -F "perf_persistent: cannot start perf_persistent=$param: -" ||
+			return 1
+	done
+	dmesg | grep -F "session 'bad_event': there is no event 'no:such_event'"
+}
+
+# pid 1 was forked off when this had begun to record: what it runs is in there.
+records_from_boot()
+{
+	timeout 60 perf record -e persistent/boot/ -N -o /tmp/boot.data || return 1
+	perf script -i /tmp/boot.data -F comm,event,trace >/tmp/boot.txt
+	wc -l /tmp/boot.txt
+	grep -q 'sched_process_fork.*comm=init' /tmp/boot.txt &&
+		grep -q context-switches /tmp/boot.txt && grep -q cpu-clock /tmp/boot.txt
+}
+
+machine_check_is_read()
+{
+	local i
+	echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval || return 1
+	echo "# ready for the machine check" >&3
+	for ((i = 0; i < 60; i++)); do
+		timeout 30 perf record -q -e persistent/mce_record/ -N -o /tmp/mce.data || return 1
+		perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
+		if grep 'mce_record.*9400000000000000.*12340' /tmp/mce.txt; then
+			return 0
+		fi
+		sleep 1
+	done
+	dmesg | grep -i mce
+	return 1
+}
+
+are_claimed()
+{
+	perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
+}
+
+guest()
+{
+	exec 3>&1
+	tap_run "sessions of the command line are started, and no others" are_started
+	tap_run "with buffers of the size that was asked for" sizes
+	tap_run "what cannot be started is reported by name" bad_ones_are_named
+	tap_run "they record from boot" records_from_boot
+	tap_run "an injected machine check is in mce_record" machine_check_is_read
+	tap_run "they are claimed as any other" are_claimed
+	tap_end
+}
+
+# Tell the monitor when the guest says that it is ready.
+inject()
+{
+	local line
+	while read -r line; do
+		printf '%s\n' "$line"
+		[[ $line != *"ready for the machine check"* ]] ||
+			echo "$MCE" | socat -t 2 - "UNIX-CONNECT:$1" >/dev/null || true
+	done
+}
+
+host()
+{
+	local socket=$OUT/monitor
+	mkdir -p "$OUT"
+	rm -f "$socket"
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 ACCEL=single MEM='' \
+		ICOUNT='' APPEND="${PARAMS[*]/#/perf_persistent=}" \
+		QEMU_EXTRA="-monitor unix:$socket,server=on,wait=off" \
+		"$TOP/tools/testing/vm/vm.sh" | inject "$socket"
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	OUT=${OUT:-$BUILD/out/boot-sessions}
+	export OUT TIMEOUT=${TIMEOUT:-200}
+	host
+fi
