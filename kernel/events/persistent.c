@@ -116,15 +116,15 @@
  *    the end of a BUILDING session. Held across sysfs operations, allocations, and
  *    the locks of an event, in this order:
  *
- *      cpu_hotplug_lock (of who takes a CPU up or down)
- *        perf_persistent_mutex
+ *      perf_persistent_mutex
+ *        cpu_hotplug_lock (whose holders thus cannot take it)
  *          perf_event_context::mutex
  *            perf_event::mmap_mutex
  *              perf_buffer::event_lock
- *          kn->active (sysfs: removing a file waits for those who read it)
- *            perf_persistent_lock
- *              perf_event_context::lock
- *              task_struct::alloc_lock (ptrace checks)
+ *        kn->active (sysfs: removing a file waits for those who read it)
+ *          perf_persistent_lock
+ *            perf_event_context::lock
+ *            task_struct::alloc_lock (ptrace checks)
  *
  *  perf_persistent_lock: protects the list of sessions, session->events and ->state,
  *    and ->claimed. These are written with both locks held, and read with either.

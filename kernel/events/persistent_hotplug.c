@@ -14,9 +14,21 @@
  *	  whether the event is to run		  now is never started
  *	  event: STATE_OFF, off its context	CPUHP_AP_PERF_ONLINE
  *	CPUHP_BP_PREPARE_DYN			CPUHP_AP_ONLINE_DYN
- *	  perf_persistent_cpu_dead():		  perf_persistent_cpu_online(): the same
- *	  readers are woken, to see OFFLINE	  event into the same context, to run if
- *						  it was noted; readers are woken
+ *	  the work is queued: readers are	  the work is queued: the same event into
+ *	  woken, to see OFFLINE			  the same context, to run if it was noted;
+ *						  readers are woken
+ *
+ * A work item does it, soon after, as what goes with the CPU cannot take
+ * perf_persistent_mutex:
+ *
+ *	perf_persistent_mutex			UNCLAIM of an event that follows a task
+ *	  perf_event_context::mutex (a task's)	the task exits, with a tracepoint's event
+ *	    event_mutex, tracepoints_mutex	another tracepoint is switched on
+ *	      cpu_hotplug_lock			and waits for the CPU
+ *
+ * Until it has run, the event is OFFLINE although its CPU is not. perf_install_in_context()
+ * takes a CPU that stays: cpu_hotplug_lock is taken below perf_persistent_mutex, and
+ * above the mutex of the CPU's context, as the base has it.
  *
  * Off its context the event keeps all it has: event->ctx, its reference on the PMU's
  * context, its buffer and count. Putting it back takes no reference, and cannot fail.
@@ -34,11 +46,17 @@
  * comes is written below it.
  */
 #include <linux/cleanup.h>
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/init.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "persistent_types.h"
+
+/* CPUs that went or came back since the work item ran */
+static struct cpumask perf_persistent_changed_cpus;
 
 /**
  * perf_persistent_offline - an event is about to be taken off the context of its CPU
@@ -85,13 +103,17 @@ static bool perf_persistent_is_away(struct perf_event *event, unsigned int cpu)
 	       !(event->attach_state & (PERF_ATTACH_CONTEXT | PERF_ATTACH_TASK));
 }
 
-/* Put the event back, unless it never was away. */
+/* Put the event back, unless it never was away, or its CPU is again. */
 static void perf_persistent_restart(struct perf_persistent_event *pe, unsigned int cpu)
 {
 	struct perf_event *event = pe->event;
 	struct perf_event_context *ctx;
 
 	lockdep_assert_held(&perf_persistent_mutex);
+
+	guard(cpus_read_lock)();
+	if (!cpu_online(cpu))
+		return;
 
 	ctx = perf_event_ctx_lock(event);
 	if (perf_persistent_is_away(event, cpu)) {
@@ -110,13 +132,13 @@ static void perf_persistent_tell(struct perf_persistent_event *pe)
 	wake_up_all(&pe->event->waitq);
 }
 
-static int perf_persistent_cpu_online(unsigned int cpu)
+static void perf_persistent_follow_cpu(unsigned int cpu)
 {
 	struct perf_persistent_session *s;
 	struct perf_persistent_event *pe;
 	unsigned long key;
 
-	guard(mutex)(&perf_persistent_mutex);
+	lockdep_assert_held(&perf_persistent_mutex);
 
 	list_for_each_entry(s, &perf_persistent_sessions, entry) {
 		xa_for_each(&s->events, key, pe) {
@@ -126,23 +148,27 @@ static int perf_persistent_cpu_online(unsigned int cpu)
 			perf_persistent_tell(pe);
 		}
 	}
-	return 0;
 }
 
-static int perf_persistent_cpu_dead(unsigned int cpu)
+static void perf_persistent_follow_cpus(struct work_struct *work)
 {
-	struct perf_persistent_session *s;
-	struct perf_persistent_event *pe;
-	unsigned long key;
+	unsigned int cpu;
 
-	guard(mutex)(&perf_persistent_lock);
+	guard(mutex)(&perf_persistent_mutex);
 
-	list_for_each_entry(s, &perf_persistent_sessions, entry) {
-		xa_for_each(&s->events, key, pe) {
-			if (READ_ONCE(pe->event->cpu) == cpu)
-				perf_persistent_tell(pe);
-		}
+	for_each_possible_cpu(cpu) {
+		if (cpumask_test_and_clear_cpu(cpu, &perf_persistent_changed_cpus))
+			perf_persistent_follow_cpu(cpu);
 	}
+}
+
+static DECLARE_WORK(perf_persistent_work, perf_persistent_follow_cpus);
+
+/* Nothing is locked here: see above. */
+static int perf_persistent_cpu_changed(unsigned int cpu)
+{
+	cpumask_set_cpu(cpu, &perf_persistent_changed_cpus);
+	schedule_work(&perf_persistent_work);
 	return 0;
 }
 
@@ -152,12 +178,12 @@ static int __init perf_persistent_hotplug_init(void)
 	int ret;
 
 	ret = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "perf/persistent:prepare", NULL,
-					perf_persistent_cpu_dead);
+					perf_persistent_cpu_changed);
 	if (ret < 0)
 		return ret;
 
 	ret = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "perf/persistent:online",
-					perf_persistent_cpu_online, NULL);
+					perf_persistent_cpu_changed, NULL);
 	return min(ret, 0);
 }
 device_initcall(perf_persistent_hotplug_init);
