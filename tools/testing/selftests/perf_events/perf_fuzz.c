@@ -1,0 +1,752 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A fuzzer of perf events, persistent ones above all: several processes, of several
+ * users, make random calls on few sessions and each other's file descriptors, and are
+ * killed at random moments, while CPUs come and go.
+ *
+ * It runs in epochs. Each has a seed, printed also to the kernel's log, and ends with
+ * all processes dead and all sessions claimed: then nothing may be listed, and no page
+ * charged. A fuzzer whose calls all fail tests nothing, so at least a third of those
+ * that matter (opening, mapping, UNCLAIM) must have succeeded.
+ *
+ * usage: perf_fuzz [-s SEED] [-e EPOCHS] [-t SECONDS] [-n CALLS]
+ *
+ * An epoch is replayed with its seed and -e 1: each process then makes the same calls;
+ * how they interleave is up to the scheduler.
+ */
+#define _GNU_SOURCE
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "../kselftest.h"
+#include "persistent_util.h"
+
+#define NR_WORKERS	5
+#define NR_FDS		12
+#define NR_MAPS		8
+#define NR_IDS		8
+
+struct tally {
+	unsigned int	tried;
+	unsigned int	done;
+};
+
+/* What all processes share */
+static struct {
+	struct tally	open, reopen, map, unclaim, claim, info;
+	/* Members that were made lately */
+	struct {
+		int64_t	id;
+		int	cpu;
+	} recent[NR_IDS];
+	bool		stop;
+} *shared;
+
+/* What a process has */
+static struct {
+	uint64_t	rng;
+	int		fds[NR_FDS];
+	struct {
+		void	*addr;
+		size_t	len;
+	} maps[NR_MAPS];
+	int		depth;		/* of fork() */
+} self;
+
+static int mailbox[2];			/* fds travel through it */
+static int tracepoints[3];
+static char *program;
+
+static uint64_t mix(uint64_t x)
+{
+	/* splitmix64 */
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+static uint64_t rnd(void)
+{
+	self.rng += 0x9e3779b97f4a7c15ULL;
+	return mix(self.rng);
+}
+
+static unsigned int below(unsigned int n)
+{
+	return rnd() % n;
+}
+
+static bool one_in(unsigned int n)
+{
+	return !below(n);
+}
+
+static bool count(struct tally *tally, bool ok)
+{
+	__atomic_add_fetch(&tally->tried, 1, __ATOMIC_RELAXED);
+	if (ok)
+		__atomic_add_fetch(&tally->done, 1, __ATOMIC_RELAXED);
+	return ok;
+}
+
+static int *any_slot(void)
+{
+	return &self.fds[below(NR_FDS)];
+}
+
+static int any_fd(void)
+{
+	unsigned int i;
+	int fd = -1;
+
+	for (i = 0; i < 4 && fd < 0; i++)
+		fd = *any_slot();
+	return fd;
+}
+
+static void keep_fd(int fd)
+{
+	int *slot = any_slot();
+
+	if (fd < 0)
+		return;
+	if (*slot >= 0)
+		close(*slot);
+	*slot = fd;
+}
+
+static int64_t any_id(void)
+{
+	return __atomic_load_n(&shared->recent[below(NR_IDS)].id, __ATOMIC_RELAXED);
+}
+
+/* Others write at the same time: id and cpu then may not belong together. */
+static void keep_id(int fd)
+{
+	unsigned int i = below(NR_IDS);
+	struct perf_persistent_info inf;
+
+	if (info(fd, &inf))
+		return;
+	__atomic_store_n(&shared->recent[i].id, inf.id, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->recent[i].cpu, inf.cpu, __ATOMIC_RELAXED);
+}
+
+/* -1, 0 or 1 */
+static int any_cpu(void)
+{
+	return (int)below(3) - 1;
+}
+
+/*
+ * The calls
+ */
+
+static void random_attr(struct perf_event_attr *attr)
+{
+	static const uint64_t software[] = {
+		PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_COUNT_SW_PAGE_FAULTS,
+		PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
+		PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_BPF_OUTPUT, PERF_COUNT_SW_CGROUP_SWITCHES,
+	};
+
+	*attr = comm_attr();
+	attr->exclude_kernel = one_in(4);
+	attr->comm = one_in(2);
+	attr->mmap = one_in(4);
+	attr->mmap2 = one_in(4);
+	attr->task = one_in(4);
+	attr->context_switch = one_in(8);
+	attr->write_backward = !one_in(6);
+	attr->inherit = one_in(16);
+	attr->disabled = one_in(4);
+	attr->enable_on_exec = one_in(32);
+	attr->use_clockid = one_in(8);
+	attr->clockid = CLOCK_MONOTONIC;
+	attr->read_format = rnd() & 0x17;
+	attr->wakeup_watermark = one_in(2) ? 1 : rnd() & 0xffff;
+	if (one_in(2))
+		attr->sample_type |= rnd() & (PERF_SAMPLE_MAX - 1) &
+			~(uint64_t)(PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_STACK_USER |
+				    PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
+				    PERF_SAMPLE_AUX | PERF_SAMPLE_READ);
+	if (one_in(3)) {
+		attr->type = PERF_TYPE_TRACEPOINT;
+		attr->config = tracepoints[below(ARRAY_SIZE(tracepoints))];
+		attr->sample_period = 1 + below(16);
+	} else {
+		attr->config = software[below(ARRAY_SIZE(software))];
+		/* A clock that is too fast would be all that there is. */
+		attr->sample_period = (10 + below(90)) * 1000 * 1000;
+	}
+	if (one_in(32))
+		((uint8_t *)attr)[below(sizeof(*attr))] = rnd();
+	if (one_in(64))
+		attr->size = below(2 * sizeof(*attr));
+}
+
+static void open_event(void)
+{
+	int group = one_in(16) ? any_fd() : -1, cpu = any_cpu(), fd;
+	struct perf_event_attr attr;
+
+	random_attr(&attr);
+	fd = event_open(&attr, cpu < 0 || one_in(8) ? 0 : -1, cpu, group, 0);
+	count(&shared->open, fd >= 0);
+	keep_fd(fd);
+}
+
+static void open_member(void)
+{
+	unsigned int i = below(NR_IDS);
+	int64_t id = __atomic_load_n(&shared->recent[i].id, __ATOMIC_RELAXED);
+	int cpu = __atomic_load_n(&shared->recent[i].cpu, __ATOMIC_RELAXED), fd;
+
+	if (one_in(8))
+		fd = reopen(id, any_cpu(), below(3));
+	else
+		fd = reopen(id, cpu, 0);
+	count(&shared->reopen, fd >= 0);
+	keep_fd(fd);
+}
+
+static void map_event(void)
+{
+	size_t len = (one_in(16) ? rnd() % (64 * PAGE) : ((one_in(4) ? 0 : 1UL << below(5)) + 1) *
+		      PAGE);
+	int prot = PROT_READ | (one_in(8) ? PROT_WRITE : 0), fd = any_fd();
+	unsigned int i = below(NR_MAPS);
+	struct perf_persistent_info inf;
+	void *addr;
+
+	if (fd < 0)
+		return;
+	if (!info(fd, &inf))
+		len = inf.data_size + PAGE;
+	addr = mmap(NULL, len, prot, MAP_SHARED, fd, one_in(16) ? below(4) * PAGE : 0);
+	if (!count(&shared->map, addr != MAP_FAILED))
+		return;
+	if (self.maps[i].addr)
+		munmap(self.maps[i].addr, self.maps[i].len);
+	self.maps[i].addr = addr;
+	self.maps[i].len = len;
+}
+
+static void unmap(void)
+{
+	unsigned int i = below(NR_MAPS);
+	size_t off = 0, len = self.maps[i].len;
+
+	if (!self.maps[i].addr)
+		return;
+	if (one_in(3)) {
+		off = below(3) * PAGE;
+		len = PAGE;
+	}
+	munmap(self.maps[i].addr + off, len);
+	if (len == self.maps[i].len)
+		self.maps[i].addr = NULL;
+}
+
+static void change_map(void)
+{
+	unsigned int i = below(NR_MAPS);
+	void *addr = self.maps[i].addr;
+
+	if (!addr)
+		return;
+	if (one_in(2)) {
+		mprotect(addr, PAGE << below(3), rnd() & 7);
+	} else {
+		addr = mremap(addr, self.maps[i].len, one_in(2) ? PAGE : self.maps[i].len,
+			      MREMAP_MAYMOVE);
+		if (addr != MAP_FAILED)
+			self.maps[i].addr = addr;
+	}
+}
+
+/* Without dying of what is not mapped any more */
+static void touch_map(void)
+{
+	unsigned int i = below(NR_MAPS);
+	char buf[64];
+	struct iovec to = { buf, sizeof(buf) }, from = { NULL, sizeof(buf) };
+
+	if (!self.maps[i].addr)
+		return;
+	from.iov_base = self.maps[i].addr + (rnd() % self.maps[i].len & ~63UL);
+	process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+}
+
+static void unclaim_event(void)
+{
+	struct perf_persistent_arg arg = {
+		.size	= sizeof(arg),
+		.flags	= one_in(4) ? PERF_PERSISTENT_PARTIAL : 0,
+		.id	= one_in(3) ? any_id() : 0,
+	};
+	int fd = any_fd();
+
+	/* Seldom of what can be a member, and is none yet: see make_member() */
+	if (fd < 0 || one_in(2))
+		return;
+	if (!arg.id && one_in(2))
+		snprintf(arg.name, sizeof(arg.name), "fuzz%u", below(64));
+	if (one_in(32))
+		((uint8_t *)&arg)[below(sizeof(arg))] = rnd();
+	if (count(&shared->unclaim, !ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg)))
+		keep_id(fd);
+}
+
+/* One that can become persistent: what random_attr() makes seldom can. */
+static void make_member(void)
+{
+	struct perf_event_attr attr = comm_attr();
+	int cpu = any_cpu(), fd;
+
+	attr.sample_type |= PERF_SAMPLE_CPU;
+	fd = event_open(&attr, cpu < 0 ? 0 : -1, cpu, -1, 0);
+	if (!count(&shared->open, fd >= 0))
+		return;
+	keep_fd(fd);
+	if (one_in(3)) {
+		void *addr = map(fd, PAGE << below(4), PROT_READ);
+
+		if (count(&shared->map, addr != MAP_FAILED) && one_in(2))
+			munmap(addr, PAGE);
+	}
+	if (one_in(4))
+		return;
+	if (count(&shared->unclaim, unclaim(fd, one_in(8), 0, "") > 0))
+		keep_id(fd);
+}
+
+static void claim_event(void)
+{
+	int fd = any_fd();
+
+	if (fd >= 0)
+		count(&shared->claim, claim(fd) > 0);
+}
+
+static void ask_event(void)
+{
+	char attr[sizeof(struct perf_event_attr)];
+	struct perf_persistent_info inf = {
+		.size		= sizeof(inf),
+		.attr_ptr	= one_in(2) ? (uintptr_t)attr : 0,
+		.attr_size	= below(2 * sizeof(attr)),
+	};
+	struct perf_rb_reserved res = { .head = rnd(), .__reserved = one_in(16) };
+	int fd = any_fd();
+
+	if (fd < 0)
+		return;
+	if (inf.attr_size > sizeof(attr))
+		inf.attr_size = sizeof(attr);
+	count(&shared->info, !ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &inf));
+	ioctl(fd, PERF_EVENT_IOC_RESERVED_HEAD, &res);
+}
+
+static void upstream_ioctl(void)
+{
+	int fd = any_fd(), other = any_fd();
+	struct perf_event_attr attr;
+	uint64_t period = 1000 + below(1000 * 1000);
+	uint32_t query[4] = { 2 };
+
+	if (fd < 0)
+		return;
+	switch (below(12)) {
+	case 0:
+		ioctl(fd, PERF_EVENT_IOC_ENABLE, below(2));
+		break;
+	case 1:
+		ioctl(fd, PERF_EVENT_IOC_DISABLE, below(2));
+		break;
+	case 2:
+		ioctl(fd, PERF_EVENT_IOC_RESET, below(2));
+		break;
+	case 3:
+		ioctl(fd, PERF_EVENT_IOC_REFRESH, below(4));
+		break;
+	case 4:
+		ioctl(fd, PERF_EVENT_IOC_PERIOD, &period);
+		break;
+	case 5:
+		ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, one_in(4) ? -1 : other);
+		break;
+	case 6:
+		ioctl(fd, PERF_EVENT_IOC_SET_FILTER, one_in(2) ? "id == 3" : "prev_pid > 1");
+		break;
+	case 7:
+		ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, below(2));
+		break;
+	case 8:
+		ioctl(fd, PERF_EVENT_IOC_QUERY_BPF, query);
+		break;
+	case 9:
+		ioctl(fd, PERF_EVENT_IOC_SET_BPF, other);
+		break;
+	case 10:
+		random_attr(&attr);
+		ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr);
+		break;
+	default:
+		ioctl(fd, _IOC(rnd() & 3, '$', below(48), rnd() & 0xff), NULL);
+	}
+}
+
+static void wait_event(void)
+{
+	struct pollfd p = { .fd = any_fd(), .events = POLLIN };
+	char buf[256];
+
+	if (p.fd < 0)
+		return;
+	poll(&p, 1, below(2));
+	/* Of a perf event it never blocks; nothing else is there. */
+	if (read(p.fd, buf, rnd() % sizeof(buf)) < 0)
+		return;
+}
+
+static void dup_event(void)
+{
+	keep_fd(fcntl(any_fd(), F_DUPFD_CLOEXEC, 0));
+}
+
+static void close_event(void)
+{
+	int *slot = any_slot();
+
+	if (*slot >= 0)
+		close(*slot);
+	*slot = -1;
+}
+
+static void pass_event(void)
+{
+	char byte = 0, room[CMSG_SPACE(sizeof(int))] = { };
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = room, .msg_controllen = sizeof(room),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int fd = any_fd();
+
+	if (one_in(2)) {
+		if (fd < 0)
+			return;
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+		sendmsg(mailbox[0], &msg, MSG_DONTWAIT);
+	} else if (recvmsg(mailbox[1], &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1) {
+		cmsg = CMSG_FIRSTHDR(&msg);
+		if (cmsg && cmsg->cmsg_type == SCM_RIGHTS) {
+			memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+			keep_fd(fd);
+		}
+	}
+}
+
+static void list_sessions(void)
+{
+	static const char * const files[] = {
+		"id", "cpus", "nr_events", "memory", "owner", "state",
+	};
+	char name[64] = DEVICE "/sessions";
+	struct dirent *d;
+	DIR *dir = opendir(name);
+	unsigned int i;
+
+	if (!dir)
+		return;
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.' || one_in(2))
+			continue;
+		for (i = 0; i < ARRAY_SIZE(files); i++) {
+			snprintf(name, sizeof(name), "sessions/%%s/%s", files[i]);
+			sysfs(name, d->d_name);
+		}
+		sysfs("events/%s", d->d_name);
+	}
+	closedir(dir);
+}
+
+static void be_busy(void)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "fuzz-%x", below(256));
+	leave_record(name);
+	if (one_in(8))
+		prctl(one_in(2) ? PR_TASK_PERF_EVENTS_DISABLE : PR_TASK_PERF_EVENTS_ENABLE);
+	pin_to_cpu(below(2));
+}
+
+static void make_calls(unsigned int nr);
+
+static void make_child(void)
+{
+	pid_t pid;
+
+	if (self.depth >= 2)
+		return;
+	pid = fork();
+	if (!pid) {
+		self.depth++;
+		make_calls(below(20));
+		if (one_in(2))
+			execl(program, program, "-x", NULL);
+		_exit(0);
+	}
+	if (pid < 0)
+		return;
+	if (one_in(3))
+		kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void make_calls(unsigned int nr)
+{
+	static void (*const calls[])(void) = {
+		open_event, open_event, make_member, make_member, make_member, open_member,
+		open_member, map_event, map_event, unmap, change_map, touch_map, unclaim_event,
+		claim_event, ask_event, upstream_ioctl, upstream_ioctl, wait_event, dup_event,
+		close_event, close_event, pass_event, pass_event, list_sessions, be_busy,
+	};
+
+	while (nr-- && !__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+		calls[below(ARRAY_SIZE(calls))]();
+		if (one_in(64))
+			make_child();
+	}
+}
+
+/*
+ * An epoch
+ */
+
+static pid_t start_worker(unsigned int n, uint64_t seed, unsigned int nr_calls)
+{
+	/* Root twice, and others */
+	static const uid_t users[NR_WORKERS] = { 0, 0, 1000, 1001, NOBODY };
+	unsigned int i;
+	pid_t pid;
+
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (users[n] && become(users[n]))
+		_exit(1);
+	self.rng = mix(seed + n);
+	for (i = 0; i < NR_FDS; i++)
+		self.fds[i] = -1;
+	make_calls(nr_calls);
+	_exit(0);
+}
+
+static pid_t start_hotplug(uint64_t seed)
+{
+	static const char * const path = "/sys/devices/system/cpu/cpu1/online";
+	pid_t pid = fork();
+	unsigned int i;
+
+	if (pid)
+		return pid;
+	self.rng = mix(seed + NR_WORKERS);
+	for (i = 0; i < 6; i++) {
+		usleep(below(50 * 1000));
+		write_long(path, i & 1);
+	}
+	write_long(path, 1);
+	_exit(0);
+}
+
+/* Sessions that nobody has open any more are still there, by their names. */
+static void claim_all(void)
+{
+	DIR *dir = opendir(DEVICE "/sessions");
+	struct dirent *d;
+	int cpu, fd;
+
+	if (!dir)
+		return;
+	while ((d = readdir(dir))) {
+		int64_t id = strtoll(sysfs("sessions/%s/id", d->d_name), NULL, 10);
+		struct perf_persistent_info inf;
+		unsigned int index;
+
+		if (d->d_name[0] == '.')
+			continue;
+		for (cpu = -1; cpu < 2; cpu++) {
+			for (index = 0; index < 4096; index++) {
+				fd = reopen(id, cpu, index);
+				if (fd < 0)
+					continue;
+				if (!info(fd, &inf) && index + 1 >= inf.nr_events)
+					index = 4096;
+				claim(fd);
+				close(fd);
+			}
+		}
+	}
+	closedir(dir);
+}
+
+/* What ends with an RCU grace period or a work item does so soon, not at once. */
+static bool is_balanced(const struct balance *before)
+{
+	struct balance now;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		claim_all();
+		now = take_balance();
+		if (!memcmp(&now, before, sizeof(now)))
+			return true;
+		usleep(100 * 1000);
+	}
+	ksft_print_msg("left: %d sessions, %d events, %ld pages pinned, %ld charged\n",
+		       now.sessions - before->sessions, now.events - before->events,
+		       now.pinned - before->pinned, now.mlocked - before->mlocked);
+	return false;
+}
+
+static void say_seed(unsigned int epoch, uint64_t seed)
+{
+	char text[80];
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	snprintf(text, sizeof(text), "perf_fuzz: epoch %u, seed %#llx\n", epoch,
+		 (unsigned long long)seed);
+	if (fd >= 0) {
+		if (write(fd, text, strlen(text)) < 0)
+			ksft_print_msg("cannot write to the kernel's log\n");
+		close(fd);
+	}
+}
+
+static bool run_epoch(unsigned int epoch, uint64_t seed, unsigned int nr_calls,
+		      const struct balance *before)
+{
+	pid_t pids[NR_WORKERS + 1];
+	unsigned int i;
+
+	say_seed(epoch, seed);
+	self.rng = seed;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, mailbox))
+		return false;
+	shared->stop = false;
+	for (i = 0; i < NR_WORKERS; i++)
+		pids[i] = start_worker(i, seed, nr_calls);
+	pids[NR_WORKERS] = one_in(3) ? start_hotplug(seed) : -1;
+	/* Some die in the middle of a call. */
+	for (i = 0; i < NR_WORKERS; i++) {
+		if (one_in(3)) {
+			usleep(below(100 * 1000));
+			kill(pids[i], SIGKILL);
+		}
+	}
+	for (i = 0; i <= NR_WORKERS; i++) {
+		if (pids[i] > 0)
+			waitpid(pids[i], NULL, 0);
+	}
+	close(mailbox[0]);
+	close(mailbox[1]);
+	if (is_balanced(before))
+		return true;
+	ksft_print_msg("replay: %s -s %#llx -e 1 -n %u\n", program, (unsigned long long)seed,
+		       nr_calls);
+	return false;
+}
+
+static int tracepoint_id(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/id", name);
+	return read_long(path);
+}
+
+static void report(const char *what, const struct tally *tally)
+{
+	ksft_print_msg("%s: %u of %u\n", what, tally->done, tally->tried);
+	ksft_test_result(tally->done * 3 >= tally->tried && tally->done,
+			 "a third of the calls succeeded: %s\n", what);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int epochs = 0, nr_calls = 400, epoch;
+	const char *env = getenv("PERF_FUZZ_SECS");
+	long seconds = env ? atol(env) : 5;
+	uint64_t seed = time(NULL);
+	struct balance before;
+	time_t end;
+	int c;
+
+	program = argv[0];
+	while ((c = getopt(argc, argv, "s:e:t:n:x")) != -1) {
+		switch (c) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'e':
+			epochs = atoi(optarg);
+			break;
+		case 't':
+			seconds = atol(optarg);
+			break;
+		case 'n':
+			nr_calls = atoi(optarg);
+			break;
+		case 'x':
+			return 0;
+		default:
+			ksft_exit_fail_msg("see the top of the source\n");
+		}
+	}
+	ksft_print_header();
+	if (geteuid())
+		ksft_exit_skip("must be root\n");
+	if (!have_persistent())
+		ksft_exit_skip("no CONFIG_PERF_PERSISTENT\n");
+	ksft_set_plan(4);
+
+	tracepoints[0] = tracepoint_id("sched/sched_switch");
+	tracepoints[1] = tracepoint_id("raw_syscalls/sys_enter");
+	tracepoints[2] = tracepoint_id("sched/sched_process_exit");
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		ksft_exit_fail_msg("no memory\n");
+	/* So that users get somewhere */
+	write_long(PARANOID, -1);
+	write_long(MAX_SESSIONS, 64);
+
+	before = take_balance();
+	ksft_print_msg("seed %#llx\n", (unsigned long long)seed);
+	end = time(NULL) + seconds;
+	for (epoch = 0; epochs ? epoch < epochs : time(NULL) < end; epoch++) {
+		if (!run_epoch(epoch, seed + epoch, nr_calls, &before))
+			break;
+	}
+	ksft_test_result(epochs ? epoch == epochs : epoch && time(NULL) >= end,
+			 "nothing is left after each of %u epochs\n", epoch);
+	report("opening", &shared->open);
+	report("mapping", &shared->map);
+	report("UNCLAIM", &shared->unclaim);
+	ksft_print_msg("opened again: %u of %u, claimed: %u of %u, asked: %u of %u\n",
+		       shared->reopen.done, shared->reopen.tried, shared->claim.done,
+		       shared->claim.tried, shared->info.done, shared->info.tried);
+	ksft_finished();
+}
