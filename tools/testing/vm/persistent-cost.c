@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What persistent events cost, in nanoseconds of a guest whose time counts instructions:
+ * lines "CASE NUMBER". Run as root.
+ *
+ *	unclaim open claim	the system calls, on an event with a mapped buffer
+ *	user persistent		close(-1), recorded into a backward buffer of one's own, and
+ *				into that of a session whose creator has closed its file
+ *	bytes			memory of a session with one event, without its buffer
+ */
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <linux/perf_persistent.h>
+
+#define ROUNDS		200
+#define CALLS		20000
+#define SESSIONS	1000
+
+static long page_size;
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void *check(void *base, const char *what)
+{
+	if (base == MAP_FAILED) {
+		perror(what);
+		exit(1);
+	}
+	return base;
+}
+
+static long must(long ret, const char *what)
+{
+	if (ret < 0) {
+		perror(what);
+		exit(1);
+	}
+	return ret;
+}
+
+static int event_open(struct perf_event_attr *attr)
+{
+	attr->size = sizeof(*attr);
+	return must(syscall(__NR_perf_event_open, attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC),
+		    "perf_event_open");
+}
+
+static int open_dummy(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_DUMMY,
+		.write_backward	= 1,
+	};
+
+	return event_open(&attr);
+}
+
+static int reopen(uint64_t id)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_PERSISTENT, .config = id };
+
+	return event_open(&attr);
+}
+
+static void system_calls(void)
+{
+	uint64_t unclaim = 0, open = 0, claim = 0, t[4];
+	int i, fd, id, again;
+	void *base;
+
+	for (i = -5; i < ROUNDS; i++) {
+		fd = open_dummy();
+		base = check(mmap(NULL, 2 * page_size, PROT_READ, MAP_SHARED, fd, 0), "mmap");
+		t[0] = now();
+		id = ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL);
+		t[1] = now();
+		again = reopen(must(id, "UNCLAIM"));
+		t[2] = now();
+		must(ioctl(again, PERF_EVENT_IOC_CLAIM), "CLAIM");
+		t[3] = now();
+		munmap(base, 2 * page_size);
+		close(again);
+		close(fd);
+		/* The first ones find cold caches. */
+		if (i < 0)
+			continue;
+		unclaim += t[1] - t[0];
+		open += t[2] - t[1];
+		claim += t[3] - t[2];
+	}
+	printf("unclaim %.1f\nopen %.1f\nclaim %.1f\n", (double)unclaim / ROUNDS,
+	       (double)open / ROUNDS, (double)claim / ROUNDS);
+}
+
+static int tracepoint_id(void)
+{
+	FILE *f = fopen("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id", "r");
+	int id;
+
+	if (!f || fscanf(f, "%d", &id) != 1) {
+		fprintf(stderr, "no tracepoint raw_syscalls:sys_enter\n");
+		exit(1);
+	}
+	fclose(f);
+	return id;
+}
+
+static double cost_of_call(void)
+{
+	uint64_t start;
+	int i;
+
+	for (i = 0; i < CALLS / 10; i++)
+		close(-1);
+	start = now();
+	for (i = 0; i < CALLS; i++)
+		close(-1);
+	return (double)(now() - start) / CALLS;
+}
+
+static void sample(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_TRACEPOINT,
+		.config		= tracepoint_id(),
+		.sample_period	= 1,
+		.sample_type	= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_TID |
+				  PERF_SAMPLE_RAW,
+		.sample_id_all	= 1,
+		.write_backward	= 1,
+	};
+	size_t size = (512 << 10) + page_size;
+	int fd = event_open(&attr), id;
+	void *base;
+
+	base = check(mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0), "mmap");
+	printf("user %.3f\n", cost_of_call());
+	id = must(ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL), "UNCLAIM");
+	munmap(base, size);
+	close(fd);
+	printf("persistent %.3f\n", cost_of_call());
+	fd = reopen(id);
+	must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
+	close(fd);
+}
+
+static long mem_free(void)
+{
+	FILE *f = fopen("/proc/meminfo", "r");
+	char line[128];
+	long kb = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "MemFree: %ld", &kb) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return kb << 10;
+}
+
+static void memory(void)
+{
+	static int ids[SESSIONS];
+	long before, after;
+	int i, fd;
+
+	before = mem_free();
+	for (i = 0; i < SESSIONS; i++) {
+		void *base;
+
+		fd = open_dummy();
+		base = check(mmap(NULL, 2 * page_size, PROT_READ, MAP_SHARED, fd, 0), "mmap");
+		ids[i] = must(ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL), "UNCLAIM");
+		munmap(base, 2 * page_size);
+		close(fd);
+	}
+	after = mem_free();
+	for (i = 0; i < SESSIONS; i++) {
+		fd = reopen(ids[i]);
+		must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
+		close(fd);
+	}
+	/* The header page and the one for data are the buffer. */
+	printf("%s %ld\n", "bytes", (before - after) / SESSIONS - 2 * page_size);
+}
+
+int main(int argc, char *argv[])
+{
+	page_size = sysconf(_SC_PAGESIZE);
+	system_calls();
+	sample();
+	if (argc > 1 && !strcmp(argv[1], "memory"))
+		memory();
+	return 0;
+}
