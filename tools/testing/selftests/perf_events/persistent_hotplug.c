@@ -216,7 +216,8 @@ TEST_F(hotplug, joined_by_new_cpu)
 TEST_F(hotplug, shared_buffer)
 {
 	struct perf_event_attr attr = comm_attr();
-	int second, fd;
+	uint64_t before = 0, after = 0;
+	int second, fd, i;
 	int64_t id;
 	void *mine;
 
@@ -240,18 +241,13 @@ TEST_F(hotplug, shared_buffer)
 	EXPECT_EQ(0, state_of(second));
 	fd = reopen(id, 1, 1);
 	EXPECT_LE(0, fd);
-	{
-		uint64_t before = 0, after = 0;
-		int i;
-
-		EXPECT_EQ(8, read(fd, &before, 8));
-		/* It counts again. */
-		for (i = 0; i < 1000 && after <= before; i++) {
-			usleep(10000);
-			EXPECT_EQ(8, read(fd, &after, 8));
-		}
-		EXPECT_LT(before, after);
+	EXPECT_EQ(8, read(fd, &before, 8));
+	/* It counts again. */
+	for (i = 0; i < 1000 && after <= before; i++) {
+		usleep(10000);
+		EXPECT_EQ(8, read(fd, &after, 8));
 	}
+	EXPECT_LT(before, after);
 	munmap(mine, 5 * PAGE);
 	EXPECT_EQ(id, claim(self->fd));
 	EXPECT_EQ(id, claim(second));
