@@ -12,7 +12,7 @@ set -euo pipefail
 packages=(
 	linux-source-6.12
 	bc bison flex cpio kmod libssl-dev xz-utils zstd rsync make patch git gcc g++
-	libc6-dev libc6-dev-i386 binutils ccache pahole perl python3
+	gcc-multilib libc6-dev libc6-dev-i386 binutils ccache pahole perl python3
 	libelf-dev libdw-dev libunwind-dev libtraceevent-dev libtracefs-dev
 	libbpf-dev clang llvm '?libclang-rt-dev' libzstd-dev liblzma-dev zlib1g-dev libslang2-dev
 	python3-dev python3-setuptools libcap-dev libnuma-dev

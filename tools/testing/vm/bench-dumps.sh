@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What dumps of backward buffers cost, base beside patched:
+#
+#   events	of a CPU that writes at full speed: events missing between the oldest
+#		and the newest one of each dump and those the kernel could not store,
+#		and the bytes given up. Patched asks the kernel
+#		(PERF_EVENT_IOC_RESERVED_HEAD), base is read by hopping.
+#   writer	what the writing CPU notices of a dump: function call interrupts. There
+#		is nothing else that it executes for one.
+#   file	from the signal to the complete file of 'perf record --overwrite
+#		--switch-output', beside 20 and beside 2,000 processes.
+#
+# usage: bench-dumps [events|writer|file]	on the host
+#	 bench-dumps guest CASE			in the guest; prints "NAME NUMBER" lines
+#
+# DUMPS=1000 sets how many dumps are taken of each buffer, FILES=15 how many files
+# are written. Fails where events are missing.
+set -euo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+export DUMPS=${DUMPS:-1000} FILES=${FILES:-15}
+LIVE=$BUILD/patched/selftests/rb_live
+SIZES=(64k 256k 1m 4m)
+PROCESSES=(20 2000)
+
+# rb_live WAY SIZE SNAPSHOTS: checks every record; its output
+live()
+{
+	RB_LIVE_SNAPSHOTS=$3 "$LIVE" -v "$1_$2" 2>&1
+}
+
+way_of()
+{
+	[ "$1" = base ] && echo hop || echo ioctl
+}
+
+# Lines of rb_live to "NAME median most missing": missing is 0, or rb_live failed
+guest_events()
+{
+	local size way text
+	way=$(way_of "${VARIANT-}")
+	for size in "${SIZES[@]}"; do
+		text=$(live "$way" "$size" "$DUMPS") || true
+		if ! grep -q '^ok 1 ' <<<"$text" || grep -q SKIP <<<"$text"; then
+			printf '%s\n' "$text" >&2
+			echo "$size - - missing"
+			continue
+		fi
+		sed -nE "s/.*given up: median ([0-9.]+) %, most ([0-9.]+) %.*/$size \1 \2 0/p" \
+			<<<"$text" | tail -n1
+	done
+}
+
+# Function call interrupts of CPU 1, which is where rb_live writes
+calls()
+{
+	awk '$1 == "CAL:" { print $3 }' /proc/interrupts
+}
+
+# What DUMPS more dumps add; opening and closing the events costs some as well.
+guest_writer()
+{
+	local way before few many
+	way=$(way_of "${VARIANT-}")
+	before=$(calls)
+	live "$way" 1m 10 >/dev/null || true
+	few=$(($(calls) - before))
+	before=$(calls)
+	live "$way" 1m $((DUMPS + 10)) >/dev/null || true
+	many=$(($(calls) - before))
+	awk -v d=$((many - few)) -v n="$DUMPS" 'BEGIN { printf "calls/dump %.3f\n", d / n }'
+}
+
+now()
+{
+	local t=${EPOCHREALTIME/[.,]/}
+	printf '%s' "$t"
+}
+
+# Milliseconds from each signal to the line that says that the file is complete
+time_files()
+{
+	local log=/tmp/dumps.fifo dir=/tmp/dumps.d line start pid i
+	mkdir -p "$dir"
+	mkfifo "$log"
+	perf record --overwrite --switch-output=signal -m 512K -a -e sched:sched_switch \
+		-e cpu-clock -o "$dir/data" >"$log" 2>&1 &
+	pid=$!
+	exec 7<"$log"
+	sleep 3
+	for ((i = 0; i < FILES; i++)); do
+		sleep 0.5
+		start=$(now)
+		kill -USR2 "$pid"
+		while read -r -t 60 line <&7; do
+			[[ $line != *"[ perf record: Dump "* ]] || break
+		done
+		printf '%s %d.%03d\n' "$1" $((($(now) - start) / 1000)) \
+			$((($(now) - start) % 1000))
+		rm -f "$dir"/data.*
+	done
+	kill -INT "$pid"
+	cat <&7 >/dev/null
+	exec 7<&-
+	wait "$pid" || true
+	rm -rf "$log" "$dir"
+}
+
+guest_file()
+{
+	local n never=/tmp/dumps.never pids=()
+	mkfifo "$never"
+	for n in "${PROCESSES[@]}"; do
+		# Processes that wait for ever; an exec for each would take minutes.
+		while [ ${#pids[@]} -lt "$n" ]; do
+			(read -r <"$never") &
+			pids+=($!)
+		done
+		time_files "$n"
+	done
+	kill "${pids[@]}"
+}
+
+measure()
+{
+	local variant guest=$TOP/tools/testing/vm/${0##*/}
+	for variant in base patched; do
+		CMD="VARIANT=$variant DUMPS=$DUMPS FILES=$FILES $guest guest $1" \
+			VARIANT=$variant ACCEL=multi TIMEOUT=1200 "$TOP/tools/testing/vm/vm.sh" |
+			sed "s/^/$variant /"
+	done
+}
+
+table_events()
+{
+	awk -v n="$DUMPS" '
+	{ text[$1, $2] = $5 == 0 ? $3 " % (" $4 " %)" : "EVENTS ARE MISSING"
+	  bad += $5 != "0"; if (!seen[$2]++) order[++k] = $2 }
+	END {
+		printf "%-12s %26s %26s\n", "given up", "base, hop", "patched, ioctl"
+		for (i = 1; i <= k; i++)
+			printf "%-12s %26s %26s\n", order[i], text["base", order[i]],
+				text["patched", order[i]]
+		printf "median (most) of %d dumps each; no event is missing or lost, ", n
+		print bad ? "but where said" : "in any"
+		exit bad > 0 || k == 0
+	}'
+}
+
+table_writer()
+{
+	awk -v n="$DUMPS" '{ value[$1] = $3 }
+	END {
+		printf "%-28s %10s %10s\n", "", "base, hop", "patched"
+		printf "%-28s %10s %10s\n", "interrupts of the writer/dump", value["base"],
+			value["patched"]
+		printf "function call interrupts, %d dumps of 1 MiB\n", n
+	}'
+}
+
+# Lines "VARIANT CASE NUMBER" to medians, with the quartiles
+table_file()
+{
+	sort -k1,1 -k2,2n -k3,3n | awk '
+	{ v[$1, $2, ++n[$1, $2]] = $3; if (!seen[$2]++) order[++k] = $2 }
+	function at(w, c, q) { return v[w, c, int((n[w, c] - 1) * q + 1.5)] }
+	END {
+		printf "%-14s %26s %26s %8s\n", "signal to file", "base", "patched", "ratio"
+		for (i = 1; i <= k; i++) {
+			c = order[i]
+			printf "%5d processes %9.1f ms (%5.1f .. %5.1f) ",
+				c, at("base", c, .5), at("base", c, .25), at("base", c, .75)
+			printf "%9.1f ms (%5.1f .. %5.1f) %8.2f\n",
+				at("patched", c, .5), at("patched", c, .25), at("patched", c, .75),
+				at("patched", c, .5) / at("base", c, .5)
+		}
+		printf "median (quartiles) of %d files each\n", n["base", order[1]]
+	}'
+}
+
+table()
+{
+	case $1 in
+	events) table_events ;;
+	writer) table_writer ;;
+	file) table_file ;;
+	esac
+}
+
+if [ "${1-}" = guest ]; then
+	case $2 in
+	events) guest_events ;;
+	writer) guest_writer ;;
+	file) guest_file ;;
+	esac
+	exit
+fi
+status=0
+for what in ${1:-events writer file}; do
+	measure "$what" | table "$what" || status=1
+done
+exit $status
