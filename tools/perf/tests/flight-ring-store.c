@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Properties of the ring store of the flight recorder:
+ * - what it holds are the newest rounds, whole, each as it came, whatever pieces it
+ *   came in and wherever pieces and records wrap;
+ * - rounds go the oldest one first, and each record of one is shown before it goes;
+ * - it never takes more than its budget, also when that changes;
+ * - no more of its memory is resident than the budget allows for;
+ * - a round larger than the budget is left out as a whole, and counted;
+ * - what is no record ends a walk, and is counted.
+ *
+ * Records carry their number, so that each one that is seen can be told.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <internal/lib.h>
+#include <linux/kernel.h>
+#include <linux/perf_event.h>
+#include <linux/zalloc.h>
+#include "util/debug.h"
+#include "util/event.h"
+#include "util/flight/ring-store.h"
+#include "tests.h"
+
+#define MAX_RECORD	65528
+#define MAX_PIECES	64
+
+static u64 random_state;
+
+static u64 random_number(u64 below)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % below;
+}
+
+struct numbered {
+	struct perf_event_header	header;
+	u64				number;
+	unsigned char			fill[];
+};
+
+/* What has been stored, and how far eviction and reading have come. */
+struct model {
+	struct ring_store	*rs;
+	u64			stored;		/* number of the next record */
+	u64			evicted;	/* the next one that should go */
+	u64			seen;		/* the next one that should be read */
+	bool			bad;
+	unsigned char		*round;
+	size_t			room;
+};
+
+static size_t record_size(u64 number)
+{
+	u64 n = number * 0x9e3779b97f4a7c15ULL;
+
+	/* Mostly small, now and then as large as can be. */
+	if (n % 97 == 50)
+		return MAX_RECORD;
+	return sizeof(struct numbered) + n % 40 * 8;
+}
+
+static bool is_record(const union perf_event *event, u64 number)
+{
+	const struct numbered *r = (const struct numbered *)event;
+	size_t fill = record_size(number) - sizeof(*r);
+
+	return r->header.type == PERF_RECORD_SAMPLE && r->header.size == record_size(number) &&
+	       r->number == number &&
+	       (!fill || (r->fill[0] == (unsigned char)number &&
+			  r->fill[fill - 1] == (unsigned char)number));
+}
+
+static int evict(union perf_event *event, void *data)
+{
+	struct model *m = data;
+
+	if (!is_record(event, m->evicted))
+		m->bad = true;
+	m->evicted++;
+	return 0;
+}
+
+static int see(union perf_event *event, void *data)
+{
+	struct model *m = data;
+
+	if (!is_record(event, m->seen))
+		m->bad = true;
+	m->seen++;
+	return 0;
+}
+
+static bool model__init(struct model *m, size_t size, u64 seed)
+{
+	memset(m, 0, sizeof(*m));
+	random_state = 0x9e3779b97f4a7c15ULL * (seed + 1);
+	m->room = 8 * MAX_RECORD;
+	m->round = malloc(m->room);
+	m->rs = ring_store__new(size, evict, m);
+	return m->round && m->rs;
+}
+
+static void model__exit(struct model *m)
+{
+	ring_store__delete(m->rs);
+	free(m->round);
+}
+
+/* A round of up to @max bytes, or of one record; returns its length. */
+static size_t make_round(struct model *m, size_t max)
+{
+	size_t len = 0;
+
+	while (!len || len + record_size(m->stored) <= max) {
+		struct numbered *r = (struct numbered *)(m->round + len);
+
+		memset(r, (unsigned char)m->stored, record_size(m->stored));
+		r->header.type = PERF_RECORD_SAMPLE;
+		r->header.misc = 0;
+		r->header.size = record_size(m->stored);
+		r->number = m->stored;
+		len += r->header.size;
+		m->stored++;
+	}
+	return len;
+}
+
+/* Store it in pieces that begin and end anywhere. */
+static void store_round(struct model *m, size_t len, u64 time)
+{
+	size_t pos = 0;
+
+	while (pos < len) {
+		size_t piece = min(len - pos, (size_t)(1 + random_number(len / 8)) * 8);
+
+		ring_store__append(m->rs, m->round + pos, piece);
+		pos += piece;
+	}
+	ring_store__close_round(m->rs, time);
+}
+
+/* All that was not evicted is there, in order, and nothing else. */
+static bool is_consistent(struct model *m, size_t budget)
+{
+	const struct ring_store_stats *stats = ring_store__stats(m->rs);
+	struct ring_store_round round;
+	u64 rounds = 0, bytes = 0;
+	bool more;
+
+	m->seen = m->evicted;
+	for (more = ring_store__first(m->rs, &round); more;
+	     more = ring_store__next(m->rs, &round)) {
+		if (ring_store__walk(m->rs, &round, see, m))
+			m->bad = true;
+		rounds++;
+		bytes += round.len;
+	}
+	if (m->bad || m->seen != m->stored || rounds != stats->rounds ||
+	    bytes != stats->bytes || stats->used > budget || stats->broken_bytes ||
+	    stats->used != ring_store__head(m->rs) - ring_store__tail(m->rs)) {
+		pr_debug("stored %llu evicted %llu seen %llu, %llu of %zu bytes used\n",
+			 (unsigned long long)m->stored, (unsigned long long)m->evicted,
+			 (unsigned long long)m->seen, (unsigned long long)stats->used, budget);
+		return false;
+	}
+	return true;
+}
+
+static bool keeps_the_newest(u64 seed)
+{
+	struct model m;
+	bool ok = model__init(&m, 1 << 20, seed);
+
+	for (int i = 0; ok && i < 300; i++) {
+		size_t len = make_round(&m, random_number(seed % 2 ? 2000 : 6 * MAX_RECORD));
+
+		store_round(&m, len, i);
+		ok = is_consistent(&m, 1 << 20);
+	}
+	model__exit(&m);
+	return ok;
+}
+
+static int test__newest(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	for (u64 seed = 0; seed < 20; seed++)
+		TEST_ASSERT_VAL("the newest rounds, whole and in order", keeps_the_newest(seed));
+	return TEST_OK;
+}
+
+static int test__budget(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct model m;
+
+	TEST_ASSERT_VAL("model", model__init(&m, 4 << 20, 7));
+	for (int i = 0; i < 300; i++) {
+		size_t budget = (2 + random_number(14)) * 256 * 1024;
+
+		ring_store__set_budget(m.rs, budget);
+		TEST_ASSERT_VAL("a smaller budget holds at once", is_consistent(&m, budget));
+		for (int j = 0; j < 5; j++) {
+			store_round(&m, make_round(&m, random_number(6 * MAX_RECORD)), i);
+			TEST_ASSERT_VAL("within the budget", is_consistent(&m, budget));
+		}
+	}
+	TEST_ASSERT_VAL("something went", m.evicted > 1000);
+	model__exit(&m);
+	return TEST_OK;
+}
+
+static int test__max_age(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct ring_store_round round;
+	struct model m;
+
+	TEST_ASSERT_VAL("model", model__init(&m, 4 << 20, 3));
+	for (int i = 0; i < 100; i++)
+		store_round(&m, make_round(&m, 4000), 1000 + i);
+	ring_store__evict_before(m.rs, 1060);
+	TEST_ASSERT_VAL("consistent", is_consistent(&m, 4 << 20));
+	TEST_ASSERT_VAL("there is a round", ring_store__first(m.rs, &round));
+	TEST_ASSERT_VAL("the oldest that is young enough", round.time == 1060);
+	ring_store__evict_before(m.rs, 5000);
+	TEST_ASSERT_VAL("none is left", !ring_store__first(m.rs, &round));
+	TEST_ASSERT_VAL("all were shown", m.evicted == m.stored);
+	model__exit(&m);
+	return TEST_OK;
+}
+
+/* The tail of an open round is not there for readers, and does not stay behind. */
+static int test__open(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct ring_store_round round;
+	struct model m;
+	size_t len;
+
+	TEST_ASSERT_VAL("model", model__init(&m, 1 << 20, 3));
+	len = make_round(&m, 4000);
+	TEST_ASSERT_VAL("append", !ring_store__append(m.rs, m.round, len));
+	TEST_ASSERT_VAL("open", ring_store__is_open(m.rs));
+	TEST_ASSERT_VAL("an open round is not seen", !ring_store__first(m.rs, &round));
+	ring_store__close_round(m.rs, 1);
+	TEST_ASSERT_VAL("a closed one is", is_consistent(&m, 1 << 20));
+	ring_store__close_round(m.rs, 2);
+	TEST_ASSERT_VAL("no round without a record", ring_store__stats(m.rs)->rounds == 1);
+	model__exit(&m);
+	return TEST_OK;
+}
+
+static int test__too_large(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	const struct ring_store_stats *stats;
+	struct model m;
+	u64 first;
+	size_t len;
+
+	TEST_ASSERT_VAL("model", model__init(&m, 256 * 1024, 5));
+	stats = ring_store__stats(m.rs);
+	store_round(&m, make_round(&m, 50000), 1);
+	first = m.stored;
+	len = make_round(&m, 7 * MAX_RECORD);
+	TEST_ASSERT_VAL("it is too large", len > 256 * 1024);
+	store_round(&m, len, 2);
+	TEST_ASSERT_VAL("left out to the last byte", stats->refused_bytes == len);
+	TEST_ASSERT_VAL("nothing of it is left", !stats->rounds && !stats->used);
+	TEST_ASSERT_VAL("what was before has gone in order", m.evicted == first && !m.bad);
+
+	/* Its records were never there; go on behind them. */
+	m.evicted = m.stored;
+	store_round(&m, make_round(&m, 50000), 3);
+	TEST_ASSERT_VAL("the next one is kept", is_consistent(&m, 256 * 1024));
+	TEST_ASSERT_VAL("and is alone", stats->rounds == 1);
+	model__exit(&m);
+	return TEST_OK;
+}
+
+/* Resident pages of the ring, which is the mapping of that size. */
+static size_t resident(size_t size)
+{
+	char line[512];
+	size_t kib = 0, rss = 0;
+	FILE *f = fopen("/proc/self/smaps", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Size: %zu kB", &kib) == 1)
+			continue;
+		if (kib == size / 1024 && sscanf(line, "Rss: %zu kB", &rss) == 1)
+			break;
+		rss = 0;
+	}
+	if (f)
+		fclose(f);
+	return rss * 1024;
+}
+
+static int test__memory(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	/* A size that no other mapping has. */
+	size_t size = (64 << 20) + 3 * page_size, budget = 8 << 20, most = 0;
+	struct model m;
+
+	TEST_ASSERT_VAL("model", model__init(&m, size, 5));
+	ring_store__set_budget(m.rs, budget);
+	for (int i = 0; i < 1500; i++) {
+		store_round(&m, make_round(&m, 6 * MAX_RECORD), i);
+		if (i % 50 == 0)
+			most = max(most, resident(size));
+	}
+	TEST_ASSERT_VAL("it went around", ring_store__head(m.rs) > 2 * size);
+	pr_debug("%zu KiB were resident of a budget of %zu KiB\n", most >> 10, budget >> 10);
+	TEST_ASSERT_VAL("there is memory in use", most > budget / 2);
+	TEST_ASSERT_VAL("not more than the budget, and what is given back in steps",
+			most <= budget + (6 << 20));
+	model__exit(&m);
+	return TEST_OK;
+}
+
+static int test__broken(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	static const u16 sizes[] = { 0, 4, 12, 65528 };
+	struct ring_store_round round;
+	struct model m;
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		TEST_ASSERT_VAL("model", model__init(&m, 1 << 20, 5));
+		len = make_round(&m, 4000);
+		((struct numbered *)m.round)->header.size = sizes[i];
+		store_round(&m, len, 1);
+		TEST_ASSERT_VAL("round", ring_store__first(m.rs, &round));
+		TEST_ASSERT_VAL("no record", ring_store__walk(m.rs, &round, see, &m) == -EBADMSG);
+		TEST_ASSERT_VAL("counted", ring_store__stats(m.rs)->broken_bytes == len);
+		TEST_ASSERT_VAL("nothing was made up", !m.seen);
+		ring_store__set_budget(m.rs, 0);
+		TEST_ASSERT_VAL("it goes like any other", !ring_store__stats(m.rs)->used);
+		model__exit(&m);
+	}
+	return TEST_OK;
+}
+
+static struct test_case tests__flight_ring_store[] = {
+	TEST_CASE("Ring store: holds the newest rounds, whole and in order", newest),
+	TEST_CASE("Ring store: never exceeds a budget that changes", budget),
+	TEST_CASE("Ring store: drops rounds by age", max_age),
+	TEST_CASE("Ring store: shows closed rounds only", open),
+	TEST_CASE("Ring store: leaves out a round that is too large", too_large),
+	TEST_CASE("Ring store: gives memory back", memory),
+	TEST_CASE("Ring store: survives what is no record", broken),
+	{ .name = NULL, }
+};
+
+struct test_suite suite__flight_ring_store = {
+	.desc = "Flight recorder: ring store",
+	.test_cases = tests__flight_ring_store,
+};

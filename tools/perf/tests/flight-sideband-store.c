@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Properties of the side-band store of the flight recorder. Records are folded, and
+ * what is emitted is compared with what should be known then, as text:
+ * - a name lasts until the next one; exec drops maps and other threads, also when
+ *   it was not the leader that called it;
+ * - fork without exec keeps the parent's maps, and neither sees the other's new ones;
+ * - threads share the maps of their process, which lasts until the last one exits;
+ * - a pid that is used again has nothing of the one before;
+ * - a map replaces what it covers, and cuts what it overlaps; pgoff follows;
+ * - the kernel's symbols and programs go when they are unregistered;
+ * - what was used is given back; the limit is never exceeded, what does not fit is
+ *   counted; 100,000 short processes leave nothing behind;
+ * - dead processes whose exit was lost go, but not before their records have gone;
+ * - records that are too short are refused.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/kernel.h>
+#include <linux/perf_event.h>
+#include <linux/zalloc.h>
+#include "util/debug.h"
+#include "util/event.h"
+#include "util/flight/sideband-store.h"
+#include "tests.h"
+
+#define ID_SIZE		24
+#define LIMIT		(1024 * 1024)
+
+static struct sideband_store *ss;
+static char text[1 << 16];
+static size_t text_len;
+
+static int fold(union perf_event *event, u32 type, u16 misc, size_t size)
+{
+	event->header.type = type;
+	event->header.misc = misc;
+	event->header.size = PERF_ALIGN(size, sizeof(u64)) + ID_SIZE;
+	return sideband_store__fold(ss, event);
+}
+
+static int comm(u32 pid, u32 tid, const char *name, u16 misc)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->comm.pid = pid;
+	event->comm.tid = tid;
+	memcpy(event->comm.comm, name, strlen(name) + 1);
+	err = fold(event, PERF_RECORD_COMM, misc, 16 + strlen(name) + 1);
+	free(event);
+	return err;
+}
+
+static int task(u32 type, u32 pid, u32 tid, u32 ppid, u32 ptid)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->fork.pid = pid;
+	event->fork.tid = tid;
+	event->fork.ppid = ppid;
+	event->fork.ptid = ptid;
+	err = fold(event, type, 0, sizeof(event->fork));
+	free(event);
+	return err;
+}
+
+static int map(u32 pid, u64 start, u64 len, u64 pgoff, const char *name)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->mmap2.pid = pid;
+	event->mmap2.tid = pid;
+	event->mmap2.start = start;
+	event->mmap2.len = len;
+	event->mmap2.pgoff = pgoff;
+	memcpy(event->mmap2.filename, name, strlen(name) + 1);
+	err = fold(event, PERF_RECORD_MMAP2, 0,
+		   offsetof(struct perf_record_mmap2, filename) + strlen(name) + 1);
+	free(event);
+	return err;
+}
+
+static int ksymbol(u64 addr, const char *name, u16 flags)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->ksymbol.addr = addr;
+	event->ksymbol.len = 16;
+	event->ksymbol.flags = flags;
+	memcpy(event->ksymbol.name, name, strlen(name) + 1);
+	err = fold(event, PERF_RECORD_KSYMBOL, 0,
+		   offsetof(struct perf_record_ksymbol, name) + strlen(name) + 1);
+	free(event);
+	return err;
+}
+
+static int bpf(u32 id, u16 type)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->bpf.id = id;
+	event->bpf.type = type;
+	err = fold(event, PERF_RECORD_BPF_EVENT, 0, sizeof(event->bpf));
+	free(event);
+	return err;
+}
+
+static int cgroup(u64 id, const char *path)
+{
+	union perf_event *event = zalloc(sizeof(*event));
+	int err;
+
+	event->cgroup.id = id;
+	memcpy(event->cgroup.path, path, strlen(path) + 1);
+	err = fold(event, PERF_RECORD_CGROUP, 0,
+		   offsetof(struct perf_record_cgroup, path) + strlen(path) + 1);
+	free(event);
+	return err;
+}
+
+static int namespaces(u32 pid, u64 first)
+{
+	union perf_event *event = zalloc(sizeof(*event) + 64);
+	int err;
+
+	event->namespaces.pid = pid;
+	event->namespaces.tid = pid;
+	event->namespaces.nr_namespaces = 1;
+	event->namespaces.link_info[0].ino = first;
+	err = fold(event, PERF_RECORD_NAMESPACES, 0,
+		   sizeof(event->namespaces) + sizeof(event->namespaces.link_info[0]));
+	free(event);
+	return err;
+}
+
+static int fork_process(u32 pid, u32 ppid)
+{
+	return task(PERF_RECORD_FORK, pid, pid, ppid, ppid);
+}
+
+static int exit_process(u32 pid)
+{
+	return task(PERF_RECORD_EXIT, pid, pid, 1, 1);
+}
+
+static int exec_process(u32 pid, const char *name)
+{
+	return comm(pid, pid, name, PERF_RECORD_MISC_COMM_EXEC);
+}
+
+static int tell(union perf_event *event, void *data __maybe_unused)
+{
+	static const char zero[ID_SIZE];
+	char *end = text + text_len;
+	size_t room = sizeof(text) - text_len;
+	int n = 0;
+
+	if (memcmp((char *)event + event->header.size - ID_SIZE, zero, ID_SIZE))
+		n = snprintf(end, room, "with a sample_id! ");
+
+	switch (event->header.type) {
+	case PERF_RECORD_COMM:
+		n = snprintf(end, room, "%d/%d %s; ", event->comm.pid, event->comm.tid,
+			     event->comm.comm);
+		break;
+	case PERF_RECORD_MMAP2:
+		n = snprintf(end, room, "%d %llx-%llx@%llx %s; ", event->mmap2.pid,
+			     event->mmap2.start, event->mmap2.start + event->mmap2.len,
+			     event->mmap2.pgoff, event->mmap2.filename);
+		break;
+	case PERF_RECORD_KSYMBOL:
+		n = snprintf(end, room, "ksymbol %s; ", event->ksymbol.name);
+		break;
+	case PERF_RECORD_BPF_EVENT:
+		n = snprintf(end, room, "bpf %u; ", event->bpf.id);
+		break;
+	case PERF_RECORD_CGROUP:
+		n = snprintf(end, room, "cgroup %s; ", event->cgroup.path);
+		break;
+	case PERF_RECORD_NAMESPACES:
+		n = snprintf(end, room, "%d ns %llx; ", event->namespaces.pid,
+			     event->namespaces.link_info[0].ino);
+		break;
+	case PERF_RECORD_FORK:
+		/* A parent is no state to compare; but it must not bring maps. */
+		if (!(event->header.misc & PERF_RECORD_MISC_FORK_EXEC))
+			n = snprintf(end, room, "fork with maps! ");
+		break;
+	default:
+		n = snprintf(end, room, "type %u! ", event->header.type);
+	}
+	text_len = min(text_len + n, sizeof(text) - 1);
+	return 0;
+}
+
+static bool is_wanted(pid_t pid, void *data)
+{
+	return *(pid_t *)data == pid;
+}
+
+static bool known(const char *expected)
+{
+	text_len = 0;
+	text[0] = '\0';
+	if (sideband_store__emit(ss, NULL, tell, NULL))
+		return false;
+	if (!strcmp(text, expected))
+		return true;
+	pr_debug("there is: %s\nexpected: %s\n", text, expected);
+	return false;
+}
+
+static bool begin(void)
+{
+	ss = sideband_store__new(LIMIT, ID_SIZE);
+	return ss;
+}
+
+static void end(void)
+{
+	sideband_store__delete(ss);
+	ss = NULL;
+}
+
+static int test__exec(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	comm(5, 5, "sh", 0);
+	map(5, 0x1000, 0x1000, 0, "/bin/sh");
+	TEST_ASSERT_VAL("a process", known("5/5 sh; 5 1000-2000@0 /bin/sh; "));
+	comm(5, 5, "renamed", 0);
+	TEST_ASSERT_VAL("prctl keeps maps", known("5/5 renamed; 5 1000-2000@0 /bin/sh; "));
+	exec_process(5, "cc");
+	TEST_ASSERT_VAL("exec drops maps", known("5/5 cc; "));
+	map(5, 0x1000, 0x1000, 0, "/bin/cc");
+	exec_process(5, "as");
+	map(5, 0x3000, 0x1000, 0, "/bin/as");
+	TEST_ASSERT_VAL("an exec chain ends with the last",
+			known("5/5 as; 5 3000-4000@0 /bin/as; "));
+	end();
+	return TEST_OK;
+}
+
+static int test__fork(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	comm(5, 5, "srv", 0);
+	map(5, 0x1000, 0x1000, 0, "/bin/srv");
+	fork_process(6, 5);
+	TEST_ASSERT_VAL("fork without exec keeps name and maps",
+			known("5/5 srv; 5 1000-2000@0 /bin/srv; "
+			      "6/6 srv; 6 1000-2000@0 /bin/srv; "));
+	map(6, 0x5000, 0x1000, 0, "/lib/c");
+	map(5, 0x1000, 0x1000, 0, "/lib/p");
+	TEST_ASSERT_VAL("each has its own from then on",
+			known("5/5 srv; 5 1000-2000@0 /lib/p; "
+			      "6/6 srv; 6 1000-2000@0 /bin/srv; 6 5000-6000@0 /lib/c; "));
+	exit_process(5);
+	fork_process(7, 6);
+	TEST_ASSERT_VAL("the parent's end is not the child's",
+			known("6/6 srv; 6 1000-2000@0 /bin/srv; 6 5000-6000@0 /lib/c; "
+			      "7/7 srv; 7 1000-2000@0 /bin/srv; 7 5000-6000@0 /lib/c; "));
+	exec_process(7, "ls");
+	exit_process(6);
+	TEST_ASSERT_VAL("exec leaves them to others", known("7/7 ls; "));
+	exit_process(7);
+	TEST_ASSERT_VAL("nothing is left", known("") && !sideband_store__stats(ss)->used);
+	end();
+	return TEST_OK;
+}
+
+static int test__threads(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	comm(5, 5, "java", 0);
+	map(5, 0x1000, 0x1000, 0, "/bin/java");
+	task(PERF_RECORD_FORK, 5, 8, 5, 5);
+	comm(5, 8, "gc", 0);
+	task(PERF_RECORD_FORK, 5, 9, 5, 8);
+	TEST_ASSERT_VAL("a thread is named like its creator",
+			known("5/5 java; 5 1000-2000@0 /bin/java; 5/8 gc; 5/9 gc; "));
+	task(PERF_RECORD_EXIT, 5, 5, 1, 1);
+	TEST_ASSERT_VAL("the process outlives its leader",
+			known("5 1000-2000@0 /bin/java; 5/8 gc; 5/9 gc; "));
+	/* Thread 8 calls exec: the others end, it takes the leader's id. */
+	task(PERF_RECORD_EXIT, 5, 9, 5, 5);
+	exec_process(5, "sh");
+	TEST_ASSERT_VAL("exec of a thread", known("5/5 sh; "));
+	exit_process(5);
+	TEST_ASSERT_VAL("nothing is left", known("") && !sideband_store__stats(ss)->used);
+	end();
+	return TEST_OK;
+}
+
+static int test__reuse(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	comm(1, 1, "init", 0);
+	comm(5, 5, "old", 0);
+	map(5, 0x1000, 0x1000, 0, "/bin/old");
+	exit_process(5);
+	fork_process(5, 1);
+	TEST_ASSERT_VAL("after an exit", known("1/1 init; 5/5 init; "));
+	map(5, 0x1000, 0x1000, 0, "/bin/new");
+	fork_process(5, 1);
+	TEST_ASSERT_VAL("after an exit that was lost", known("1/1 init; 5/5 init; "));
+	task(PERF_RECORD_FORK, 5, 9, 5, 5);
+	fork_process(9, 1);
+	TEST_ASSERT_VAL("a thread's id becomes a process's",
+			known("1/1 init; 5/5 init; 9/9 init; "));
+	comm(7, 9, "moved", 0);
+	TEST_ASSERT_VAL("and another's thread", known("1/1 init; 5/5 init; 7/9 moved; "));
+	/* The exit of another incarnation is not ours. */
+	task(PERF_RECORD_EXIT, 4, 9, 1, 1);
+	TEST_ASSERT_VAL("it stays", known("1/1 init; 5/5 init; 7/9 moved; "));
+	end();
+	return TEST_OK;
+}
+
+static int test__maps(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	comm(5, 5, "p", 0);
+	map(5, 0x10000, 0x8000, 0x100, "a");
+	map(5, 0x12000, 0x1000, 0, "b");
+	TEST_ASSERT_VAL("one in the middle cuts in two",
+			known("5/5 p; 5 10000-12000@100 a; 5 12000-13000@0 b; "
+			      "5 13000-18000@3100 a; "));
+	map(5, 0x11000, 0x1800, 0, "c");
+	TEST_ASSERT_VAL("both neighbours are cut",
+			known("5/5 p; 5 10000-11000@100 a; 5 11000-12800@0 c; "
+			      "5 12800-13000@800 b; 5 13000-18000@3100 a; "));
+	map(5, 0x10000, 0x8000, 0, "d");
+	TEST_ASSERT_VAL("what is covered goes", known("5/5 p; 5 10000-18000@0 d; "));
+	map(5, 0x18000, 0x1000, 0, "e");
+	map(5, 0xf000, 0x1000, 0, "f");
+	TEST_ASSERT_VAL("neighbours do not touch",
+			known("5/5 p; 5 f000-10000@0 f; 5 10000-18000@0 d; 5 18000-19000@0 e; "));
+	TEST_ASSERT_VAL("an empty one is none", !map(5, 0x30000, 0, 0, "g"));
+	TEST_ASSERT_VAL("nor one that wraps", !map(5, -0x1000ULL, 0x2000, 0, "h"));
+	TEST_ASSERT_VAL("three maps", sideband_store__stats(ss)->maps == 3);
+	/* munmap is not told: the same place over and over is one map. */
+	for (int i = 0; i < 10000; i++)
+		map(5, 0x100000 + i % 8 * 0x1000, 0x1000, 0, "jit");
+	TEST_ASSERT_VAL("maps are bounded by addresses", sideband_store__stats(ss)->maps == 11);
+	end();
+	return TEST_OK;
+}
+
+/* Against a model: a byte of address space belongs to the last map that covered it. */
+static int test__maps_random(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	int owner[256];
+	u64 state = 1;
+
+	TEST_ASSERT_VAL("store", begin());
+	memset(owner, -1, sizeof(owner));
+	comm(5, 5, "p", 0);
+	for (int i = 0; i < 2000; i++) {
+		int first, len;
+		char name[16];
+
+		state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+		first = (state >> 33) % 250;
+		len = 1 + (state >> 48) % min(64, 256 - first);
+		snprintf(name, sizeof(name), "%d", i);
+		map(5, first, len, 1000 + first, name);
+		for (int j = first; j < first + len; j++)
+			owner[j] = i;
+	}
+	text_len = 0;
+	TEST_ASSERT_VAL("emit", !sideband_store__emit(ss, NULL, tell, NULL));
+	for (char *line = strtok(text, ";"); line; line = strtok(NULL, ";")) {
+		u64 start, stop, pgoff;
+		int n;
+
+		if (sscanf(line, " 5 %lx-%lx@%lx %d", &start, &stop, &pgoff, &n) != 4)
+			continue;
+		TEST_ASSERT_VAL("pgoff follows", pgoff == 1000 + start);
+		for (u64 j = start; j < stop; j++) {
+			TEST_ASSERT_VAL("owner", owner[j] == n);
+			owner[j] = -1;
+		}
+	}
+	for (int j = 0; j < 256; j++)
+		TEST_ASSERT_VAL("all that was mapped is", owner[j] == -1);
+	end();
+	return TEST_OK;
+}
+
+static int test__kernel(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	TEST_ASSERT_VAL("store", begin());
+	map(-1, 0xffffffff81000000, 0x1000, 0, "[kernel.kallsyms]_text");
+	map(-1, 0xffffffffc0000000, 0x1000, 0, "[a]");
+	map(-1, 0xffffffffc0000000, 0x2000, 0, "[b]");
+	ksymbol(0xffffffffc0100000, "bpf_prog_1", 0);
+	ksymbol(0xffffffffc0200000, "bpf_prog_2", 0);
+	ksymbol(0xffffffffc0100000, "bpf_prog_1", PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+	bpf(1, PERF_BPF_EVENT_PROG_LOAD);
+	bpf(2, PERF_BPF_EVENT_PROG_LOAD);
+	bpf(1, PERF_BPF_EVENT_PROG_UNLOAD);
+	cgroup(7, "/a");
+	cgroup(7, "/b");
+	comm(5, 5, "p", 0);
+	namespaces(5, 0x11);
+	namespaces(5, 0x12);
+	TEST_ASSERT_VAL("the last of each",
+			known("-1 ffffffff81000000-ffffffff81001000@0 [kernel.kallsyms]_text; "
+			      "-1 ffffffffc0000000-ffffffffc0002000@0 [b]; ksymbol bpf_prog_2; "
+			      "bpf 2; cgroup /b; 5 ns 12; 5/5 p; "));
+	end();
+	return TEST_OK;
+}
+
+static int test__wanted(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	pid_t pid = 6;
+
+	TEST_ASSERT_VAL("store", begin());
+	ksymbol(0xffffffffc0100000, "k", 0);
+	for (pid_t p = 5; p < 8; p++) {
+		comm(p, p, "p", 0);
+		map(p, 0x1000, 0x1000, 0, "m");
+	}
+	text_len = 0;
+	TEST_ASSERT_VAL("emit", !sideband_store__emit(ss, is_wanted, tell, &pid));
+	TEST_ASSERT_VAL("the kernel and one process",
+			!strcmp(text, "ksymbol k; 6/6 p; 6 1000-2000@0 m; "));
+	TEST_ASSERT_VAL("known", sideband_store__knows(ss, 7));
+	TEST_ASSERT_VAL("unknown", !sideband_store__knows(ss, 8));
+	end();
+	return TEST_OK;
+}
+
+static int test__storm(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	size_t before, most = 0;
+	char name[16];
+
+	TEST_ASSERT_VAL("store", begin());
+	comm(1, 1, "make", 0);
+	map(1, 0x1000, 0x1000, 0, "/bin/make");
+	before = sideband_store__stats(ss)->used;
+	for (u32 i = 0; i < 100000; i++) {
+		u32 pid = 100 + i % 30000;
+
+		TEST_ASSERT_VAL("fork", !fork_process(pid, 1));
+		snprintf(name, sizeof(name), "job%u", i);
+		TEST_ASSERT_VAL("exec", !exec_process(pid, name));
+		for (u64 m = 0; m < 5; m++)
+			TEST_ASSERT_VAL("map", !map(pid, m << 20, 0x1000, 0, "/lib/x"));
+		if (i >= 10)
+			TEST_ASSERT_VAL("exit", !exit_process(100 + (i - 10) % 30000));
+		most = max(most, sideband_store__stats(ss)->used);
+	}
+	TEST_ASSERT_VAL("no more than those that lived at a time", most < 100000);
+	for (u32 i = 100000 - 10; i < 100000; i++)
+		exit_process(100 + i % 30000);
+	TEST_ASSERT_VAL("nothing is left behind", sideband_store__stats(ss)->used == before);
+	TEST_ASSERT_VAL("nothing was dropped", !sideband_store__stats(ss)->dropped);
+	end();
+	return TEST_OK;
+}
+
+static int test__limit(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	size_t limit = 50000;
+	int err = 0;
+	u32 pid;
+
+	ss = sideband_store__new(limit, ID_SIZE);
+	TEST_ASSERT_VAL("store", ss);
+	for (pid = 100; pid < 10000; pid++) {
+		err = comm(pid, pid, "p", 0);
+		err = map(pid, 0x1000, 0x1000, 0, "/some/file") ?: err;
+		err = map(pid, 0x1800, 0x100, 0, "/some/file") ?: err;
+		err = fork_process(pid + 10000, pid) ?: err;
+		TEST_ASSERT_VAL("within the limit", sideband_store__stats(ss)->used <= limit);
+	}
+	TEST_ASSERT_VAL("it was full", err == -ENOMEM);
+	TEST_ASSERT_VAL("that is counted", sideband_store__stats(ss)->dropped > 1000);
+	for (pid = 100; pid < 20000; pid++)
+		exit_process(pid);
+	TEST_ASSERT_VAL("all is given back", !sideband_store__stats(ss)->used);
+	TEST_ASSERT_VAL("and can be used", !comm(5, 5, "p", 0) && known("5/5 p; "));
+	end();
+	return TEST_OK;
+}
+
+static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	pid_t dead = fork();
+	char expected[64];
+
+	if (!dead)
+		_exit(0);
+	TEST_ASSERT_VAL("a process that died", dead > 0 && waitpid(dead, NULL, 0) == dead);
+	TEST_ASSERT_VAL("store", begin());
+	comm(getpid(), getpid(), "alive", 0);
+	comm(dead, dead, "dead", 0);
+	sideband_store__doubt(ss, 1000);
+	sideband_store__settle(ss, 999);
+	TEST_ASSERT_VAL("its records may still be there", sideband_store__knows(ss, dead));
+	sideband_store__settle(ss, 1000);
+	TEST_ASSERT_VAL("now they have gone", !sideband_store__knows(ss, dead));
+	snprintf(expected, sizeof(expected), "%d/%d alive; ", getpid(), getpid());
+	TEST_ASSERT_VAL("who lives stays", known(expected));
+	end();
+	return TEST_OK;
+}
+
+static int test__short(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	static const u32 types[] = {
+		PERF_RECORD_MMAP, PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
+		PERF_RECORD_EXIT, PERF_RECORD_NAMESPACES, PERF_RECORD_KSYMBOL,
+		PERF_RECORD_BPF_EVENT, PERF_RECORD_CGROUP, PERF_RECORD_TEXT_POKE,
+	};
+	union perf_event *event = zalloc(sizeof(*event));
+
+	TEST_ASSERT_VAL("store", begin());
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		event->header.type = types[i];
+		event->header.size = 8 + ID_SIZE;
+		TEST_ASSERT_VAL("it is side-band", sideband_store__is_sideband(event));
+		TEST_ASSERT_VAL("refused", sideband_store__fold(ss, event) == -EBADMSG);
+	}
+	event->header.type = PERF_RECORD_SAMPLE;
+	TEST_ASSERT_VAL("a sample is not", !sideband_store__is_sideband(event));
+	event->header.type = PERF_RECORD_HEADER_MAX;
+	TEST_ASSERT_VAL("nor what is unknown", !sideband_store__is_sideband(event));
+	TEST_ASSERT_VAL("nothing is known", known(""));
+	free(event);
+	end();
+	return TEST_OK;
+}
+
+/* The longest name that fits into a record. */
+static int test__huge(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	char *name = malloc(PATH_MAX);
+
+	TEST_ASSERT_VAL("store", begin());
+	memset(name, 'x', PATH_MAX);
+	name[PATH_MAX - 1] = '\0';
+	comm(5, 5, "p", 0);
+	TEST_ASSERT_VAL("fold", !map(5, 0x1000, 0x1000, 0, name));
+	text_len = 0;
+	TEST_ASSERT_VAL("emit", !sideband_store__emit(ss, NULL, tell, NULL));
+	TEST_ASSERT_VAL("whole", strstr(text, name));
+	free(name);
+	end();
+	return TEST_OK;
+}
+
+static struct test_case tests__flight_sideband_store[] = {
+	TEST_CASE("Side-band store: names and maps through exec", exec),
+	TEST_CASE("Side-band store: fork without exec", fork),
+	TEST_CASE("Side-band store: threads", threads),
+	TEST_CASE("Side-band store: a pid that is used again", reuse),
+	TEST_CASE("Side-band store: maps replace maps", maps),
+	TEST_CASE("Side-band store: maps replace maps, at random", maps_random),
+	TEST_CASE("Side-band store: the kernel", kernel),
+	TEST_CASE("Side-band store: emits what is wanted", wanted),
+	TEST_CASE("Side-band store: 100,000 short processes", storm),
+	TEST_CASE("Side-band store: never exceeds its limit", limit),
+	TEST_CASE("Side-band store: processes whose exit was lost", doubt),
+	TEST_CASE("Side-band store: records that are too short", short),
+	TEST_CASE("Side-band store: the longest name", huge),
+	{ .name = NULL, }
+};
+
+struct test_suite suite__flight_sideband_store = {
+	.desc = "Flight recorder: side-band store",
+	.test_cases = tests__flight_sideband_store,
+};

@@ -1,0 +1,357 @@
+#!/bin/bash
+# perf record -M: a flight recorder (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+records_and_dumps()
+{
+	start_recorder "$TMP/a" -M 16M -e cpu-clock -F 499 -a
+	run_dead
+	dump
+	[ "$(stat -c %a "$DUMP")" = 600 ]
+	[ "$(stat -c %a "$DUMP.json")" = 600 ]
+	[[ $DUMP =~ \.sample\.[0-9]{8}T[0-9]{6}\.[0-9]{3}Z$ ]]
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	run_dead
+	stop_recorder INT
+	[ "$STATUS" = 130 ]
+	has_dumps "$TMP/a" 2
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
+tells_what_it_holds()
+{
+	local samples
+
+	cat "$DUMP.json"
+	samples=$("$BASE_PERF" script -i "$DUMP" -F time | wc -l)
+	[ "$(json "$DUMP" events)" = "$samples" ]
+	[ "$(json "$DUMP" unresolved)" = 0 ]
+	[ "$(json "$DUMP" trigger)" = end ]
+	[ "$(json "$DUMP" boot_id)" = "$(cat /proc/sys/kernel/random/boot_id)" ]
+	[ "$(json "$DUMP" bytes)" = "$(stat -c %s "$DUMP")" ]
+	[ "$(grep -c '"way": "ring"' "$DUMP.json")" = "$(online_cpus | wc -l)" ]
+	python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$DUMP.json"
+}
+
+is_whole_and_ordered()
+{
+	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
+	grep -q 'clockid: monotonic' "$TMP/header"
+	grep -q 'reference time' "$TMP/header"
+	"$BASE_PERF" report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
+	python3 - "$TMP/raw" <<-END
+		import re, sys
+		pattern = re.compile(r'(0x[0-9a-f]+) \[0x[0-9a-f]+\]: (PERF_RECORD_\w+)')
+		text = open(sys.argv[1], errors='replace').read()
+		records = sorted({(int(m[1], 16), m[2]) for m in pattern.finditer(text)})
+		rounds = [r for r in records if r[1] == 'PERF_RECORD_FINISHED_ROUND']
+		print(len(records), 'records', len(rounds), 'rounds, last', records[-1])
+		sys.exit(records[-1] not in rounds)
+	END
+	has '^[0-9a-f]{40} .*/perf$' "$BASE_PERF" buildid-list -i "$DUMP"
+	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
+}
+
+# A process without a sample is not worth a word: this one only sleeps.
+describes_who_has_samples()
+{
+	local quiet
+
+	sleep 300 &
+	quiet=$!
+	start_recorder "$TMP/b" -M 16M -e cpu-clock -F 199 -a
+	run_dead
+	dump
+	kill $quiet
+	"$BASE_PERF" script -i "$DUMP" --show-task-events --show-mmap-events >"$TMP/script"
+	grep -q 'PERF_RECORD_MMAP2' "$TMP/script"
+	not grep -q "PERF_RECORD_COMM.*:$quiet/" "$TMP/script"
+	stop_recorder TERM
+	[ "$STATUS" = 143 ]
+	opens "$DUMP"
+}
+
+# A program counts its system calls while dumps are made; others close -1.
+count_through_dumps()
+{
+	start_recorder "$1" -M 32M -m 2M -a \
+		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
+	rm -f "$TMP/enough"
+	python3 - <<-END &
+		import os, time
+		end = time.monotonic() + 600
+		fd = 1000000
+		while time.monotonic() < end and not os.path.exists("$TMP/enough"):
+		    for _ in range(20):
+		        try:
+		            os.close(fd)
+		        except OSError:
+		            pass
+		        fd += 1
+		    time.sleep(0.002)
+	END
+	for _ in 1 2 3 4; do
+		dump
+	done
+	touch "$TMP/enough"
+	wait $!
+	stop_recorder INT
+}
+
+# No gap, unless the machine is so busy that the kernel had no room, and says so.
+loses_nothing()
+{
+	local try
+
+	for try in 1 2 3; do
+		count_through_dumps "$TMP/c$try"
+		[ "$(json "$DUMP" lost)" != 0 ] || break
+		cat "$DUMP.json"
+	done
+	opens "$DUMP"
+	"$BASE_PERF" script -i "$DUMP" -F trace 2>/dev/null |
+		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n' |
+		awk '{ if (n++ && $1 != last + 1) bad = 1; last = $1 }
+		     END { print n, "numbers"; exit bad || n < 100 }'
+}
+
+# Far more passes through than there is room for.
+forgets_the_oldest()
+{
+	start_recorder "$TMP/d" -M 2M -e syscalls:sys_enter_close -a -g
+	close_files 40000
+	stop_recorder INT
+	opens "$DUMP"
+	[ "$(stat -c %s "$DUMP")" -le $((3 << 20)) ]
+	"$BASE_PERF" script -i "$DUMP" -F comm,trace >"$TMP/script" 2>/dev/null
+	not grep -q 'fd: 0x000f4240' "$TMP/script"
+	grep -q 'python3.*fd: ' "$TMP/script"
+	# Its name and maps came when the program began, which has long gone.
+	grep -q '"lost": [1-9]' "$DUMP.json" || [ "$(json "$DUMP" unresolved)" = 0 ]
+}
+
+records_a_command()
+{
+	STATUS=0
+	perf record -M 4M -o "$TMP/e" -e cpu-clock -F 499 -- perf test -w noploop 1 \
+		2>"$TMP/e.stderr" || STATUS=$?
+	cat "$TMP/e.stderr"
+	[ "$STATUS" = 0 ]
+	DUMP=$(dumps "$TMP/e" | tail -n1)
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	STATUS=0
+	perf record -M 4M -o "$TMP/f" -a -e cpu-clock -- sh -c 'exit 7' 2>/dev/null || STATUS=$?
+	[ "$STATUS" = 7 ]
+	has_dumps "$TMP/f" 1
+}
+
+records_a_process()
+{
+	local pid
+
+	perf test -w noploop 600 &
+	pid=$!
+	start_recorder "$TMP/g" -M 4M -e cpu-clock -F 199 -p $pid
+	dump_has_samples
+	kill $pid
+	# It ends when there is nothing left to record.
+	wait "$RECORDER"
+	RECORDER=
+}
+
+dump_has_samples()
+{
+	local i
+
+	for ((i = 0; i < 100; i++)); do
+		dump
+		[ "$(json "$DUMP" events)" -lt 10 ] || return 0
+		sleep 0.2
+	done
+	return 1
+}
+
+stops()
+{
+	start_recorder "$TMP/h" -M 4M -e cpu-clock -F 199 -a --trigger signal,action=stop
+	kill -USR1 "$RECORDER"
+	wait "$RECORDER"
+	RECORDER=
+	DUMP=$(dumps "$TMP/h")
+	[ "$(json "$DUMP" action)" = stop ]
+	opens "$DUMP"
+}
+
+# What comes in the delay is in the dump.
+delays()
+{
+	start_recorder "$TMP/i" -M 4M -e cpu-clock -F 499 -a --trigger signal,delay=4s
+	kill -USR1 "$RECORDER"
+	run_dead
+	not has_dumps "$TMP/i" 1
+	wait_for has_dumps "$TMP/i" 1
+	DUMP=$(dumps "$TMP/i")
+	stop_recorder INT
+	dead_have_names "$(dumps "$TMP/i" | head -n1)"
+}
+
+# A storm makes one dump, which says how many triggers it stands for.
+cools_down()
+{
+	local i first
+
+	start_recorder "$TMP/j" -M 4M -e cpu-clock -F 199 -a --trigger signal,cooldown=1h
+	dump
+	first=$DUMP
+	for i in 1 2 3 4 5; do
+		kill -USR1 "$RECORDER"
+		sleep 0.2
+	done
+	has_dumps "$TMP/j" 1
+	not has_dumps "$TMP/j" 2
+	stop_recorder INT
+	[ "$(json "$first" swallowed)" -ge 1 ]
+	[ "$(json "$first" swallowed)" -le 5 ]
+	has_dumps "$TMP/j" 2
+}
+
+freezes()
+{
+	start_recorder "$TMP/k" -M 4M -e cpu-clock -F 199 -a --trigger signal,freeze
+	run_dead
+	dump
+	dead_have_names "$DUMP"
+	run_dead
+	dump
+	opens "$DUMP"
+	stop_recorder INT
+	# Samples go on after it: the last dump reaches further than the first one.
+	[ "$(json "$DUMP" newest | cut -d. -f1)" -gt \
+	  "$(json "$(dumps "$TMP/k" | head -n1)" newest | cut -d. -f1)" ]
+}
+
+keeps_young_ones()
+{
+	start_recorder "$TMP/l" -M 4M -e cpu-clock -F 99 -a --max-age 3s
+	run_dead
+	sleep 8
+	dump
+	cat "$DUMP.json"
+	[ "$(json "$DUMP" window_asked)" = 3.000000000 ]
+	# The machine may be slow; but not by the whole time before.
+	[ "$(json "$DUMP" window | cut -d. -f1)" -lt 8 ]
+	stop_recorder INT
+}
+
+refuses()
+{
+	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
+
+	fails 1 'switch-output.*not go with -M' "${m[@]}" --switch-output=signal
+	fails 1 'threads.*not go with -M' "${m[@]}" --threads
+	fails 1 'overwrite.*not go with -M' "${m[@]}" --overwrite
+	fails 1 'not a pipe' perf record -M 4M -a -e cpu-clock -o -
+	fails 1 'AUX area tracing.*not go with -M' "${m[@]}" -m 4,16
+	fails 1 'persistent session.*not go with -M' perf record -M 4M -e persistent/x/
+	fails 129 'size of at least 1M' perf record -M 4 -a true
+	fails 129 'size of at least 1M' perf record -M much -a true
+	fails 1 'not enough for the buffers' "${m[@]}" -m 4M
+	fails 1 'give its memory with -M' perf record --max-age 3s -a true
+	fails 1 'give its memory with -M' perf record --trigger signal -a true
+	fails 1 'runs no command' "${m[@]}" --dry-run true
+	fails 129 "no trigger 'moon': use signal" "${m[@]}" --trigger moon
+	fails 129 "no action 'jump'" "${m[@]}" --trigger signal,action=jump
+	fails 129 "no option 'when'" "${m[@]}" --trigger signal,when=now
+	fails 129 'delay=soon is no time' "${m[@]}" --trigger signal,delay=soon
+	fails 129 'takes nothing behind a colon' "${m[@]}" --trigger signal:9
+	fails 129 'given twice' "${m[@]}" --trigger signal --trigger signal,freeze
+	fails 129 'freeze stops the events' "${m[@]}" --trigger signal,freeze,delay=1s
+	fails 129 'max-age.*a time' "${m[@]}" --max-age old
+	[ -z "$(dumps "$TMP/q")" ]
+}
+
+status_of()
+{
+	sed -nE "s/^$1:\s+([0-9]+) kB/\1/p" "/proc/$RECORDER/status"
+}
+
+# The bound of its memory holds whatever passes through (KiB).
+memory_is_bounded()
+{
+	local before peak
+
+	# What it took to start, much of it in libraries, is given back, but was there.
+	start_recorder "$TMP/r" -M 24M -m 512K -e syscalls:sys_enter_close -a -g
+	before=$(status_of VmRSS)
+	close_files 100000
+	dump
+	peak=$(status_of VmHWM)
+	echo "memory: $before KiB at the start, $(status_of VmRSS) KiB now, at most $peak KiB"
+	[ "$(status_of VmRSS)" -gt $((before + 10000)) ]
+	[ "$peak" -lt $(((24 + 48) << 10)) ]
+	stop_recorder INT
+}
+
+# The side-band alone, of all tasks, for when the recorder is killed.
+keeps_an_auxiliary_file()
+{
+	start_recorder "$TMP/s" -M 4M -e cpu-clock -F 199 -a
+	wait_for test -s "$TMP/s.auxiliary"
+	[ "$(stat -c %a "$TMP/s.auxiliary")" = 600 ]
+	run_dead
+	dump
+	rm "$TMP/s.auxiliary"
+	run_dead
+	kill -USR1 "$RECORDER"
+	wait_for test -s "$TMP/s.auxiliary"
+	kill -KILL "$RECORDER"
+	wait "$RECORDER" 2>/dev/null || true
+	"$BASE_PERF" script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
+		>"$TMP/script" 2>&1
+	# Who lived all the time, without a sample maybe, and who did not.
+	grep -q "PERF_RECORD_COMM.*:1/1" "$TMP/script"
+	grep -q "PERF_RECORD_EXIT" "$TMP/script"
+	grep -q 'PERF_RECORD_MMAP2.*/perf$' "$TMP/script"
+	not grep -q 'cpu-clock:' "$TMP/script"
+	has 'has no samples! They are in the files beside it' \
+		sh -c "perf report --stdio -i '$TMP/s.auxiliary' 2>&1"
+}
+
+tells_what_it_would_do()
+{
+	perf record -M 64M --dry-run -a -e cpu-clock -F 199 -o "$TMP/t" | tee "$TMP/t.out"
+	grep -q '^events:.*cpu-clock' "$TMP/t.out"
+	grep -q '^memory: *65536 KiB' "$TMP/t.out"
+	grep -qE '^window: *about [1-9][0-9]+ s' "$TMP/t.out"
+	[ -z "$(find "$TMP" -name 't.*' ! -name t.out)" ]
+}
+
+flight_begin
+check "records, dumps at SIGUSR1 and at the end; the dead have names" records_and_dumps
+DUMP=$(dumps "$TMP/a" | tail -n1)
+check "the manifest tells what a dump holds" tells_what_it_holds
+check "a dump is whole, ordered, with clock and build-ids" is_whole_and_ordered
+check "only tasks with samples are described" describes_who_has_samples
+check "dumps lose nothing" loses_nothing
+check "the oldest goes first, names stay" forgets_the_oldest
+check "records a command, and ends with its status" records_a_command
+check "records a process, and ends with it" records_a_process
+check "action=stop ends it" stops
+check "delay keeps recording" delays
+check "cooldown makes one dump of a storm" cools_down
+check "freeze" freezes
+check "max-age" keeps_young_ones
+check "an auxiliary file" keeps_an_auxiliary_file
+check "dry-run" tells_what_it_would_do
+check "memory stays within its bound" memory_is_bounded
+check "refuses what does not go together" refuses
+persistent_end

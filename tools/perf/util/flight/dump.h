@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_DUMP_H
+#define __PERF_FLIGHT_DUMP_H
+
+#include <linux/types.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct evlist;
+struct perf_session;
+struct ring_store;
+struct sideband_store;
+
+/**
+ * struct dump_source - what a dump is made of
+ * @session: session of the recorder, for header and clock
+ * @evlist: the events
+ * @ring: the retained rounds
+ * @sideband: the state before them
+ * @preamble: records that belong at the beginning of each file
+ * @preamble_len: bytes of them
+ */
+struct dump_source {
+	struct perf_session	*session;
+	struct evlist		*evlist;
+	struct ring_store	*ring;
+	struct sideband_store	*sideband;
+	const void		*preamble;
+	size_t			preamble_len;
+};
+
+/**
+ * struct dump_request - which dump is to be made
+ * @out: how its name begins
+ * @trigger: what asked for it
+ * @reason: why
+ * @action: what follows it
+ * @window_asked: ns, 0: all
+ * @swallowed: hits that it stands for, beyond its own
+ * @given_up: bytes that the recorder had no room for since the last dump
+ */
+struct dump_request {
+	const char		*out;
+	const char		*trigger;
+	const char		*reason;
+	const char		*action;
+	u64			window_asked;
+	u64			swallowed;
+	u64			given_up;
+};
+
+/**
+ * struct dump_result - what became of it
+ * @err: 0 or a negative errno
+ * @path: the file
+ * @events: samples in it
+ * @bytes: its size
+ * @oldest: time of its first sample
+ * @newest: time of its last sample
+ */
+struct dump_result {
+	int			err;
+	char			path[PATH_MAX];
+	u64			events;
+	u64			bytes;
+	u64			oldest;
+	u64			newest;
+};
+
+int dump__write(const struct dump_source *source, const struct dump_request *request,
+		struct dump_result *result);
+int dump__write_auxiliary(const struct dump_source *source, const char *out);
+int dump__create_temporary(const char *path, char **tmp);
+bool dump__is_auxiliary(const char *path);
+void dump__remove_stale(const char *out);
+
+#endif /* __PERF_FLIGHT_DUMP_H */

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The options of perf record that make it a flight recorder: what goes together and
+ * what does not, with a sentence for everything that does not.
+ */
+#include "flight-opts.h"
+#include "triggers.h"
+#include "../cpumap.h"
+#include "../data.h"
+#include "../debug.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../mmap.h"
+#include "../record.h"
+#include "../units.h"
+
+#include <internal/lib.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/time64.h>
+#include <subcmd/parse-options.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#define MIN_MEMORY	(1024 * 1024UL)
+
+/* Part of the memory that the kernel's buffers may take in a pass. */
+#define BUFFERS_SHARE	4
+
+int flight_opts__parse_memory(const struct option *opt, const char *str, int unset)
+{
+	static struct parse_tag tags[] = {
+		{ .tag = 'B', .mult = 1 },
+		{ .tag = 'K', .mult = 1 << 10 },
+		{ .tag = 'M', .mult = 1 << 20 },
+		{ .tag = 'G', .mult = 1 << 30 },
+		{ .tag = 0 },
+	};
+	struct flight_opts *fo = opt->value;
+	unsigned long size;
+
+	fo->memory = 0;
+	if (unset)
+		return 0;
+
+	size = parse_tag_value(str, tags);
+	if (size == -1UL || size < MIN_MEMORY) {
+		pr_err("-M %s: a size of at least 1M, like 64M or 1G.\n", str);
+		return -1;
+	}
+	fo->memory = size;
+	return 0;
+}
+
+int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_age = 0;
+	if (unset || (!flight__parse_time(str, &fo->max_age) && fo->max_age))
+		return 0;
+	pr_err("--max-age %s: a time, like 90s, 10m or 2h.\n", str);
+	return -1;
+}
+
+int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	if (unset) {
+		flight_triggers__free(&fo->triggers);
+		return 0;
+	}
+	return flight_triggers__add(&fo->triggers, str) ? -1 : 0;
+}
+
+/**
+ * flight_opts__refuse - an option that a flight recorder does not go with
+ * @fo: the options of the flight recorder
+ * @given: was it given?
+ * @option: its name, with a verb: "--threads does"
+ *
+ * Return: 0, or -EINVAL when the user was told.
+ */
+int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *option)
+{
+	if (!fo->memory || !given)
+		return 0;
+	pr_err("%s not go with -M, which keeps its records in memory and writes a file at each trigger.\n",
+	       option);
+	return -EINVAL;
+}
+
+static int check_conflicts(const struct flight_opts *fo, const struct record_opts *opts)
+{
+	const struct {
+		bool		given;
+		const char	*option;
+	} conflicts[] = {
+		{ opts->threads_spec,		"--threads does" },
+		{ opts->nr_cblocks,		"--aio does" },
+		{ opts->comp_level,		"-z does" },
+		{ opts->overwrite,		"--overwrite does" },
+		{ opts->tail_synthesize,	"--tail-synthesize does" },
+		{ opts->kcore,			"--kcore does" },
+		{ opts->auxtrace_mmap_pages || opts->auxtrace_snapshot_opts ||
+		  opts->auxtrace_sample_opts,	"AUX area tracing does" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++) {
+		int err = flight_opts__refuse(fo, conflicts[i].given, conflicts[i].option);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int check_without(const struct flight_opts *fo)
+{
+	if (fo->max_age || fo->triggers) {
+		pr_err("%s is for a flight recorder: give its memory with -M SIZE.\n",
+		       fo->max_age ? "--max-age" : "--trigger");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * flight_opts__check - do the options make sense together?
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @opts: the other options of perf record
+ * @argc: number of words of the command to run
+ *
+ * Return: 0, or -EINVAL when the user was told what is wrong.
+ */
+int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,
+		       int argc)
+{
+	struct evsel *evsel;
+
+	if (!fo->memory)
+		return check_without(fo);
+
+	if (fo->dry_run && argc) {
+		pr_err("--dry-run with -M measures for a second, and runs no command: leave it out.\n");
+		return -EINVAL;
+	}
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
+			pr_err("%s writes to an AUX area, which -M does not keep: leave it out.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
+	}
+	return check_conflicts(fo, opts);
+}
+
+/* A pass over all of the kernel's buffers must find room. */
+static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
+{
+	int nr_cpus = cpu__max_present_cpu().cpu;
+	unsigned long pages = fo->memory / BUFFERS_SHARE / nr_cpus / page_size;
+
+	if (opts->mmap_pages == UINT_MAX && pages &&
+	    evlist__mmap_size(opts->mmap_pages) / page_size > pages + 1)
+		opts->mmap_pages = rounddown_pow_of_two(pages);
+
+	if (!pages || (opts->mmap_pages != UINT_MAX && opts->mmap_pages > pages)) {
+		pr_err("-M %lluK is not enough for the buffers of %d CPUs, which may take a quarter of it: %s.\n",
+		       (unsigned long long)fo->memory >> 10, nr_cpus,
+		       pages ? "choose smaller ones with -m" : "give it more");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * flight_opts__apply - make the other options what a flight recorder needs
+ * @fo: the options of the flight recorder
+ * @opts: the other options of perf record
+ * @data: the file that perf record would write
+ *
+ * Each sample tells when, where and in which task it was taken. Times are on
+ * CLOCK_MONOTONIC, so that a dump can tell the wall clock of its records.
+ *
+ * Return: 0, or a negative errno when the user was told.
+ */
+int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data)
+{
+	struct timespec res;
+
+	fo->out = data->path ?: "perf.data";
+	if (!strcmp(fo->out, "-")) {
+		pr_err("-M writes a file at each trigger, not a pipe: name it with -o.\n");
+		return -EINVAL;
+	}
+	/* The dumps are files of their own; perf record has none. */
+	data->path = "/dev/null";
+
+	opts->sample_time = true;
+	opts->sample_time_set = true;
+	opts->sample_cpu = true;
+	if (!opts->use_clockid) {
+		opts->use_clockid = true;
+		opts->clockid = CLOCK_MONOTONIC;
+		if (!clock_getres(CLOCK_MONOTONIC, &res))
+			opts->clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
+	}
+	if (!fo->triggers && flight_triggers__add(&fo->triggers, "signal"))
+		return -ENOMEM;
+
+	return size_buffers(fo, opts);
+}
+
+void flight_opts__exit(struct flight_opts *fo)
+{
+	flight_triggers__free(&fo->triggers);
+}

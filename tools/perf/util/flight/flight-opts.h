@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_OPTS_H
+#define __PERF_FLIGHT_OPTS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+struct evlist;
+struct flight_trigger;
+struct option;
+struct perf_data;
+struct record_opts;
+
+/**
+ * struct flight_opts - what the options of perf record ask of a flight recorder
+ * @memory: bytes for samples and side-band (-M); 0: no flight recorder
+ * @max_age: ns after which a round goes (--max-age); 0: when its room is needed
+ * @dry_run: measure for a second and say what it would do (--dry-run)
+ * @triggers: what makes it write a dump (--trigger)
+ * @out: name that the names of the dumps begin with (-o)
+ */
+struct flight_opts {
+	u64			memory;
+	u64			max_age;
+	bool			dry_run;
+	struct flight_trigger	*triggers;
+	const char		*out;
+};
+
+int flight_opts__parse_memory(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
+
+int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,
+		       int argc);
+int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *option);
+int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data);
+void flight_opts__exit(struct flight_opts *fo);
+
+#endif /* __PERF_FLIGHT_OPTS_H */

@@ -1,0 +1,747 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The flight recorder of perf record -M: records all the time, keeps what is newest,
+ * and writes it to a file when something happens
+ *
+ * perf record opens the events, reads the kernel's buffers, and hands over here what
+ * it would write to its file: what it synthesizes, the pieces of the buffers, and
+ * PERF_RECORD_FINISHED_ROUND at the end of a pass. The recorder owns everything
+ * behind that:
+ *
+ *	synthesized ---> preamble, side-band store
+ *	                                  ^ folded when evicted
+ *	pieces, rounds ----------> ring store
+ *	                                  |
+ *	triggers ---> a child, that writes both ---> OUT.sample.TIME
+ *	a timer ----> a child, that writes the side-band of both ---> OUT.auxiliary
+ *
+ * Who bounds what: -M SIZE is one budget. The side-band store may take half of it
+ * at most; the ring store has what is left, to the byte, so that it shrinks when
+ * the machine has many tasks. The preamble is of fixed size. The kernel's own
+ * buffers take no more than a quarter of SIZE, as flight-opts.c sees to, so that
+ * a pass over them always finds room.
+ *
+ * States:
+ *
+ *	trigger:	READY -------------------> HIT -----------------------> READY
+ *			      hit, no cooldown         its delay is over, no
+ *						       other dump is being written
+ *
+ *	recorder:	RECORDING -------> RECORDING, child writes ------> RECORDING, or
+ *				 dump begins	               child ended	 ENDS if action=stop
+ *
+ * READY and HIT are kept by util/trigger.h. One dump is written at a time. A hit while
+ * the trigger is HIT is merged into the dump that is to come; one in the cooldown,
+ * which begins with a dump, is swallowed: that dump stands for it. How many these
+ * were is told by the manifest, which is corrected when the cooldown is over.
+ *
+ * A dump begins right behind a pass, with no round open: all that the kernel's
+ * buffers held at the trigger is in the store. fork() then freezes the stores for the
+ * child, which shares their memory; what the recorder overwrites while the child
+ * writes takes memory a second time, for so long. There is no other thread in perf
+ * record then: the one for BPF side-band is not started with -M.
+ *
+ * Signals: SIGUSR1 is the signal trigger's. SIGINT and SIGTERM end perf record, which
+ * has the last dump written before it ends. Those and SIGUSR1 are ignored by the
+ * child, whose dump is worth as much as any. The child ends with SIGCHLD, which perf
+ * record takes for the end of its workload: the handler here passes that on only if
+ * it is true.
+ *
+ * There is one file descriptor to poll for, an epoll of the triggers', of a timer
+ * for delays and cooldowns, and of the pipe on which a child reports.
+ */
+#include "recorder.h"
+#include "dump.h"
+#include "manifest.h"
+#include "resident.h"
+#include "ring-store.h"
+#include "sideband-store.h"
+#include "triggers.h"
+#include "../debug.h"
+#include "../event.h"
+#include "../evlist.h"
+#include "../session.h"
+#include "../util.h"
+
+#include <internal/lib.h>
+#include <linux/compiler.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What the side-band store may take of the memory at most. */
+#define SIDEBAND_SHARE	2
+
+/* OUT.auxiliary is written anew after each dump, and otherwise that often. */
+#define AUXILIARY_INTERVAL	((u64)(60 * NSEC_PER_SEC))
+
+/* How long --dry-run measures. */
+#define DRY_RUN_TIME		((u64)NSEC_PER_SEC)
+
+/* How exact --max-age is, and how often that may wake us at most. */
+#define PASSES_PER_AGE		8
+#define MIN_PASS_INTERVAL	((u64)(100 * NSEC_PER_MSEC))
+
+struct flight_recorder {
+	const struct flight_opts	*opts;
+	struct perf_session		*session;
+	struct evlist			*evlist;
+	struct ring_store		*ring;
+	struct sideband_store		*sideband;
+	char				*preamble;
+	size_t				preamble_len;
+	int				epoll_fd;
+	int				timer_fd;
+	u64				timer_next;
+	bool				frozen;
+	bool				stopped;
+	bool				finished;
+	u64				auxiliary_due;
+	u64				auxiliary_head;
+	bool				auxiliary_failed;
+	u64				started;
+	u64				seen_refused;
+	u64				seen_lost;
+	u64				lost_events;
+
+	/* The dump that is being written, and the trigger that wanted it. */
+	pid_t				child;
+	int				child_fd;
+	bool				child_is_auxiliary;
+	struct flight_trigger		*child_trigger;
+	u64				child_swallowed;
+
+	/* The last dump whose manifest may have to be corrected. */
+	struct flight_trigger		*last_trigger;
+	u64				last_swallowed;
+	char				*last_manifest;
+};
+
+static sig_atomic_t workload_pid;
+static struct sigaction before_sigchld;
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Signals */
+
+static void sigchld_handler(int signo)
+{
+	pid_t pid = READ_ONCE(workload_pid);
+	siginfo_t info = {};
+	int saved_errno = errno;
+
+	/* Several ends may come as one signal: look at the workload itself. */
+	if (pid > 0 && !waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	    info.si_pid == pid && before_sigchld.sa_handler != SIG_DFL &&
+	    before_sigchld.sa_handler != SIG_IGN)
+		before_sigchld.sa_handler(signo);
+	errno = saved_errno;
+}
+
+static void watch_workload(pid_t workload)
+{
+	struct sigaction act = {
+		.sa_handler	= sigchld_handler,
+		.sa_flags	= SA_RESTART,
+	};
+
+	WRITE_ONCE(workload_pid, workload);
+	sigemptyset(&act.sa_mask);
+	sigaction(SIGCHLD, &act, &before_sigchld);
+	/* It may have ended before we looked. */
+	if (workload > 0)
+		raise(SIGCHLD);
+}
+
+/* Storing */
+
+static int fold_evicted(union perf_event *event, void *data)
+{
+	struct flight_recorder *fr = data;
+
+	/* What has no room is counted there, and is no reason to stop. */
+	if (event->header.type != PERF_RECORD_SAMPLE)
+		sideband_store__fold(fr->sideband, event);
+	if (event->header.type == PERF_RECORD_LOST)
+		fr->lost_events++;
+	return 0;
+}
+
+static int store_preamble(struct flight_recorder *fr, const void *buf, size_t size)
+{
+	char *preamble = realloc(fr->preamble, fr->preamble_len + size);
+
+	if (!preamble)
+		return -ENOMEM;
+	memcpy(preamble + fr->preamble_len, buf, size);
+	fr->preamble = preamble;
+	fr->preamble_len += size;
+	return 0;
+}
+
+/* The side-band grows and shrinks at the cost of the rounds. */
+static void share_memory(struct flight_recorder *fr)
+{
+	size_t sideband = sideband_store__stats(fr->sideband)->used;
+
+	ring_store__set_budget(fr->ring, fr->opts->memory - sideband);
+	sideband_store__settle(fr->sideband, ring_store__tail(fr->ring));
+	if (fr->lost_events != fr->seen_lost) {
+		fr->seen_lost = fr->lost_events;
+		sideband_store__doubt(fr->sideband, ring_store__head(fr->ring));
+	}
+}
+
+static void finish_round(struct flight_recorder *fr)
+{
+	u64 now = now_ns();
+
+	ring_store__close_round(fr->ring, now);
+	if (fr->opts->max_age && now > fr->opts->max_age)
+		ring_store__evict_before(fr->ring, now - fr->opts->max_age);
+	share_memory(fr);
+}
+
+/**
+ * flight_recorder__store - keep what perf record would write to its file
+ * @fr: the recorder
+ * @map: the ring buffer that it was found in; NULL for what perf made itself
+ * @buf: a piece of that buffer, or one record
+ * @size: bytes of it
+ *
+ * Return: 0 or a negative errno.
+ */
+int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
+			   const void *buf, size_t size)
+{
+	const union perf_event *event = buf;
+
+	if (fr->finished)
+		return 0;
+
+	if (map) {
+		/* A round that is too large is counted, and comes in a dump's manifest. */
+		ring_store__append(fr->ring, buf, size);
+		return 0;
+	}
+
+	switch (event->header.type) {
+	case PERF_RECORD_FINISHED_ROUND:
+		finish_round(fr);
+		return 0;
+	case PERF_RECORD_FINISHED_INIT:
+		return 0;
+	default:
+		break;
+	}
+
+	if (!sideband_store__is_sideband(event))
+		return store_preamble(fr, buf, size);
+	sideband_store__set_id_hdr_size(fr->sideband, evlist__id_hdr_size(fr->evlist));
+	sideband_store__fold(fr->sideband, event);
+	return 0;
+}
+
+/* Freezing: samples stop, the side-band of tasks must not. */
+
+static void freeze(struct flight_recorder *fr)
+{
+	if (!fr->frozen)
+		evlist__disable_non_dummy(fr->evlist);
+	fr->frozen = true;
+}
+
+static void thaw(struct flight_recorder *fr)
+{
+	if (fr->frozen)
+		evlist__enable_non_dummy(fr->evlist);
+	fr->frozen = false;
+}
+
+/* Dumps */
+
+static void print_result(const struct dump_result *result, const char *reason)
+{
+	if (quiet)
+		return;
+	fprintf(stderr, "[ perf record: dump %s: %.3f MB, %" PRIu64 " samples of %.3f s (%s) ]\n",
+		result->path, result->bytes / 1024.0 / 1024.0, result->events,
+		(double)(result->newest - result->oldest) / NSEC_PER_SEC, reason);
+}
+
+static void write_dump(const struct dump_source *source, const struct dump_request *request,
+		       struct dump_result *result)
+{
+	result->err = dump__write(source, request, result);
+	if (result->err)
+		pr_err("The dump %s could not be written: %s. Recording goes on.\n",
+		       result->path, strerror(-result->err));
+	else
+		print_result(result, request->reason);
+}
+
+static void run_child(struct flight_recorder *fr, const struct dump_request *request, int fd)
+{
+	const struct dump_source source = {
+		.session	= fr->session,
+		.evlist		= fr->evlist,
+		.ring		= fr->ring,
+		.sideband	= fr->sideband,
+		.preamble	= fr->preamble,
+		.preamble_len	= fr->preamble_len,
+	};
+	struct dump_result result = {};
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+
+	if (request)
+		write_dump(&source, request, &result);
+	else
+		result.err = dump__write_auxiliary(&source, fr->opts->out);
+	fflush(NULL);
+	if (writen(fd, &result, sizeof(result)) != sizeof(result))
+		_exit(1);
+	_exit(0);
+}
+
+/* Without a request for a dump: for OUT.auxiliary. */
+static int fork_child(struct flight_recorder *fr, const struct dump_request *request)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int fds[2], err;
+
+	if (pipe(fds))
+		return -errno;
+	fflush(NULL);
+	fr->child = fork();
+	if (!fr->child) {
+		close(fds[0]);
+		run_child(fr, request, fds[1]);
+	}
+	err = -errno;
+	close(fds[1]);
+	if (fr->child < 0) {
+		close(fds[0]);
+		fr->child = 0;
+		return err;
+	}
+	fr->child_fd = fds[0];
+	fr->child_is_auxiliary = !request;
+	return epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fr->child_fd, &ev) ? -errno : 0;
+}
+
+/* @t: the trigger, or NULL for the dump at the end. */
+static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, const char *reason)
+{
+	u64 refused = ring_store__stats(fr->ring)->refused_bytes;
+	struct dump_request request = {
+		.out		= fr->opts->out,
+		.trigger	= t ? t->ops->name : "end",
+		.reason		= reason,
+		.action		= flight_action__name(t ? t->action : FLIGHT_ACTION_STOP),
+		.window_asked	= fr->opts->max_age,
+		.swallowed	= t ? t->merged : 0,
+		.given_up	= refused - fr->seen_refused,
+	};
+	int err = fork_child(fr, &request);
+
+	if (err) {
+		pr_err("A dump (%s) could not be begun: %s. Recording goes on.\n", reason,
+		       strerror(-err));
+		return err;
+	}
+	fr->seen_refused = refused;
+	fr->child_trigger = t;
+	fr->child_swallowed = request.swallowed;
+	return 0;
+}
+
+/* Only what is new: the first failure, not one a minute. */
+static void report_auxiliary(struct flight_recorder *fr, int err)
+{
+	if (err && !fr->auxiliary_failed)
+		pr_err("%s.auxiliary could not be written: %s. Recording goes on.\n",
+		       fr->opts->out, strerror(-err));
+	fr->auxiliary_failed = err;
+}
+
+static void begin_auxiliary(struct flight_recorder *fr, u64 now)
+{
+	u64 head = ring_store__head(fr->ring);
+	int err;
+
+	fr->auxiliary_due = now + AUXILIARY_INTERVAL;
+	if (head == fr->auxiliary_head && !fr->auxiliary_failed)
+		return;
+	fr->auxiliary_head = head;
+	err = fork_child(fr, NULL);
+	if (err)
+		report_auxiliary(fr, err);
+}
+
+static void remember_manifest(struct flight_recorder *fr, struct flight_trigger *t,
+			      const struct dump_result *result)
+{
+	zfree(&fr->last_manifest);
+	fr->last_trigger = t;
+	fr->last_swallowed = fr->child_swallowed;
+	if (t && asprintf(&fr->last_manifest, "%s.json", result->path) < 0)
+		fr->last_manifest = NULL;
+}
+
+/* The cooldown is over: the last dump stands for all that was swallowed since. */
+static void correct_manifest(struct flight_recorder *fr)
+{
+	struct flight_trigger *t = fr->last_trigger;
+	int err;
+
+	if (!fr->last_manifest || !t->swallowed)
+		return;
+	err = manifest__set_swallowed(fr->last_manifest, fr->last_swallowed + t->swallowed);
+	if (err)
+		pr_debug("cannot correct %s: %s\n", fr->last_manifest, strerror(-err));
+	fr->last_swallowed += t->swallowed;
+	t->swallowed = 0;
+}
+
+/* Return: 1 if the dump was the last one wanted. */
+static int end_dump(struct flight_recorder *fr)
+{
+	struct flight_trigger *t = fr->child_trigger;
+	struct dump_result result;
+	bool whole = readn(fr->child_fd, &result, sizeof(result)) == sizeof(result);
+	int status;
+
+	close(fr->child_fd);
+	fr->child_fd = -1;
+	while (waitpid(fr->child, &status, 0) < 0 && errno == EINTR)
+		;
+	fr->child = 0;
+
+	if (fr->child_is_auxiliary) {
+		report_auxiliary(fr, whole ? result.err : -ECHILD);
+		return 0;
+	}
+	fr->child_trigger = NULL;
+	fr->auxiliary_due = now_ns();
+	if (!whole)
+		pr_err("The child that wrote a dump died. Recording goes on.\n");
+	else if (!result.err)
+		remember_manifest(fr, t, &result);
+	if (!t)
+		return 0;
+	return t->action == FLIGHT_ACTION_STOP && whole && !result.err;
+}
+
+static bool child_has_ended(const struct flight_recorder *fr)
+{
+	struct pollfd pfd = { .fd = fr->child_fd, .events = POLLIN };
+
+	return fr->child && poll(&pfd, 1, 0) > 0;
+}
+
+/* Triggers */
+
+static void look_at_trigger(struct flight_recorder *fr, struct flight_trigger *t, u64 now)
+{
+	unsigned int hits = t->ops->hits(t);
+	bool cooling = now < t->quiet_until;
+
+	/* A cooldown that is over counts for the dump that began it. */
+	if (!cooling && t == fr->last_trigger && !fr->child)
+		correct_manifest(fr);
+	if (!hits)
+		return;
+
+	if (cooling) {
+		t->swallowed += hits;
+		return;
+	}
+	if (!trigger_is_ready(&t->state)) {
+		t->merged += hits;
+		return;
+	}
+	t->merged = hits - 1;
+	t->due = now + t->delay;
+	trigger_hit(&t->state);
+	if (t->freeze)
+		freeze(fr);
+}
+
+/*
+ * Wake up for what is next: a delay or a cooldown that ends. With a maximum age also
+ * for a pass, as a round is as old as its newest record.
+ */
+static void set_timer(struct flight_recorder *fr, u64 now)
+{
+	struct itimerspec its = {};
+	u64 next = fr->child ? now + AUXILIARY_INTERVAL : fr->auxiliary_due;
+
+	if (fr->opts->dry_run)
+		next = fr->started + DRY_RUN_TIME;
+	if (fr->opts->max_age)
+		next = now + max(fr->opts->max_age / PASSES_PER_AGE, MIN_PASS_INTERVAL);
+
+	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
+		u64 when = 0;
+
+		/* A dump that is being written wakes us at its end. */
+		if (trigger_is_hit(&t->state) && (t->due > now || !fr->child))
+			when = max(t->due, now + 1);
+		else if (t->quiet_until > now && t->swallowed)
+			when = t->quiet_until;
+		if (when && when < next)
+			next = when;
+	}
+	if (next == fr->timer_next)
+		return;
+	fr->timer_next = next;
+	its.it_value.tv_sec = next / NSEC_PER_SEC;
+	its.it_value.tv_nsec = next % NSEC_PER_SEC;
+	timerfd_settime(fr->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+static struct flight_trigger *due_trigger(struct flight_recorder *fr, u64 now)
+{
+	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
+		if (trigger_is_hit(&t->state) && t->due <= now)
+			return t;
+	}
+	return NULL;
+}
+
+/* Return: 1 when it has been printed. */
+static int estimate(struct flight_recorder *fr, u64 now)
+{
+	u64 elapsed = now - fr->started, bytes = ring_store__stats(fr->ring)->bytes;
+	char names[2048];
+
+	if (elapsed < DRY_RUN_TIME)
+		return 0;
+
+	evlist__scnprintf_evsels(fr->evlist, sizeof(names), names);
+	printf("events:          %s\n", names);
+	printf("memory:          %" PRIu64 " KiB for samples and side-band\n",
+	       fr->opts->memory >> 10);
+	printf("side-band:       %zu KiB of that now\n",
+	       sideband_store__stats(fr->sideband)->used >> 10);
+	printf("kernel's buffers: %d of %zu KiB\n", fr->evlist->core.nr_mmaps,
+	       fr->evlist->core.mmap_len >> 10);
+	printf("dumps:           %s.sample.TIME\n", fr->opts->out);
+	if (bytes)
+		printf("window:          about %.0f s, at %.0f KiB/s as in the last second\n",
+		       (double)fr->opts->memory / bytes * elapsed / NSEC_PER_SEC,
+		       (double)bytes / elapsed * NSEC_PER_SEC / 1024);
+	else
+		printf("window:          nothing was recorded in the last second\n");
+	fr->stopped = true;
+	return 1;
+}
+
+/**
+ * flight_recorder__run - do what the triggers ask for
+ * @fr: the recorder
+ *
+ * To be called between two passes. What was hit before the last pass began is
+ * dumped now; what was hit since waits for the next call, so that its pass is in it.
+ *
+ * Return: 0, or 1 if perf record is to end.
+ */
+int flight_recorder__run(struct flight_recorder *fr)
+{
+	struct flight_trigger *t;
+	u64 now = now_ns();
+	u64 expirations;
+
+	if (fr->opts->dry_run) {
+		set_timer(fr, now);
+		return estimate(fr, now);
+	}
+	if (child_has_ended(fr) && end_dump(fr)) {
+		fr->stopped = true;
+		return 1;
+	}
+
+	t = due_trigger(fr, now);
+	if (t && !fr->child) {
+		correct_manifest(fr);
+		begin_dump(fr, t, t->reason);
+		thaw(fr);
+		t->quiet_until = now + t->cooldown;
+		trigger_ready(&t->state);
+	}
+
+	if (!fr->child && fr->auxiliary_due <= now)
+		begin_auxiliary(fr, now);
+
+	if (now >= fr->timer_next && read(fr->timer_fd, &expirations, sizeof(expirations)) < 0 &&
+	    errno != EAGAIN)
+		pr_debug("reading the timer: %m\n");
+	for (t = fr->opts->triggers; t; t = t->next)
+		look_at_trigger(fr, t, now);
+	set_timer(fr, now);
+	return 0;
+}
+
+static void wait_child(struct flight_recorder *fr)
+{
+	if (fr->child && end_dump(fr))
+		fr->stopped = true;
+}
+
+/**
+ * flight_recorder__finish - perf record ends
+ * @fr: the recorder
+ * @dump: write a last dump
+ *
+ * After the last pass. Waits until the files are complete.
+ *
+ * Return: 0 or a negative errno.
+ */
+int flight_recorder__finish(struct flight_recorder *fr, bool dump)
+{
+	int err = 0;
+
+	if (fr->finished)
+		return 0;
+
+	fr->finished = true;
+	flight_triggers__stop(fr->opts->triggers);
+	if (ring_store__is_open(fr->ring))
+		finish_round(fr);
+	wait_child(fr);
+	correct_manifest(fr);
+	if (dump && !fr->stopped) {
+		err = begin_dump(fr, NULL, "the recorder ends");
+		if (!err)
+			wait_child(fr);
+	}
+	if (!fr->opts->dry_run) {
+		begin_auxiliary(fr, now_ns());
+		wait_child(fr);
+	}
+	return err;
+}
+
+static int watch(struct flight_recorder *fr, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return fd >= 0 && epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/**
+ * flight_recorder__start - from now on triggers count
+ * @fr: the recorder
+ * @workload: pid of perf record's command, or -1
+ *
+ * Return: 0 or a negative errno when the user was told.
+ */
+int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
+{
+	int err = flight_triggers__start(fr->opts->triggers);
+
+	fr->started = now_ns();
+	fr->auxiliary_due = fr->started;
+	/* Nothing is there yet, but the state: that is news. */
+	fr->auxiliary_head = -1;
+	for (struct flight_trigger *t = fr->opts->triggers; t && !err; t = t->next)
+		err = watch(fr, t->fd);
+	if (err) {
+		pr_err("The triggers could not be watched: %s\n", strerror(-err));
+		return err;
+	}
+	watch_workload(workload);
+	resident__drop_files();
+	if (!quiet && !fr->opts->dry_run)
+		fprintf(stderr, "[ perf record: flight recorder %d: %" PRIu64
+			" KiB, dumps to %s.sample.* ]\n",
+			getpid(), fr->opts->memory >> 10, fr->opts->out);
+	return 0;
+}
+
+/* To be polled with the ring buffers. */
+int flight_recorder__fd(const struct flight_recorder *fr)
+{
+	return fr->epoll_fd;
+}
+
+/**
+ * flight_recorder__new - make a recorder
+ * @fo: the options, which must last as long
+ * @session: perf record's
+ * @evlist: the events
+ *
+ * Return: the recorder, or NULL when the user was told why there is none.
+ */
+struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
+					     struct perf_session *session,
+					     struct evlist *evlist)
+{
+	struct flight_recorder *fr = zalloc(sizeof(*fr));
+
+	if (!fr)
+		goto out_error;
+	fr->opts = fo;
+	fr->session = session;
+	fr->evlist = evlist;
+	fr->child_fd = -1;
+	fr->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	fr->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	fr->ring = ring_store__new(fo->memory, fold_evicted, fr);
+	fr->sideband = sideband_store__new(fo->memory / SIDEBAND_SHARE, 0);
+	if (fr->epoll_fd < 0 || fr->timer_fd < 0 || !fr->ring || !fr->sideband ||
+	    watch(fr, fr->timer_fd))
+		goto out_delete;
+
+	/* Not its default action, which is to kill: the trigger is set up soon. */
+	signal(SIGUSR1, SIG_IGN);
+	if (!fo->dry_run)
+		dump__remove_stale(fo->out);
+	return fr;
+
+out_delete:
+	flight_recorder__delete(fr);
+out_error:
+	pr_err("The flight recorder could not be set up: %m\n");
+	return NULL;
+}
+
+void flight_recorder__delete(struct flight_recorder *fr)
+{
+	if (!fr)
+		return;
+	ring_store__delete(fr->ring);
+	sideband_store__delete(fr->sideband);
+	free(fr->preamble);
+	free(fr->last_manifest);
+	if (fr->epoll_fd >= 0)
+		close(fr->epoll_fd);
+	if (fr->timer_fd >= 0)
+		close(fr->timer_fd);
+	free(fr);
+}

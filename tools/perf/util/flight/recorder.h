@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_RECORDER_H
+#define __PERF_FLIGHT_RECORDER_H
+
+#include "flight-opts.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct evlist;
+struct flight_recorder;
+struct mmap;
+struct perf_session;
+
+struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
+					     struct perf_session *session,
+					     struct evlist *evlist);
+void flight_recorder__delete(struct flight_recorder *fr);
+
+int flight_recorder__fd(const struct flight_recorder *fr);
+int flight_recorder__start(struct flight_recorder *fr, pid_t workload);
+int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
+			   const void *buf, size_t size);
+int flight_recorder__run(struct flight_recorder *fr);
+int flight_recorder__finish(struct flight_recorder *fr, bool dump);
+
+#endif /* __PERF_FLIGHT_RECORDER_H */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_RING_STORE_H
+#define __PERF_FLIGHT_RING_STORE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+union perf_event;
+struct ring_store;
+
+/**
+ * typedef ring_store_record_t - take one record of a round
+ * @event: the record, whole and in one piece; valid during the call
+ * @data: what was given to the walk
+ *
+ * Return: 0 to go on, else the walk ends with this value.
+ */
+typedef int (*ring_store_record_t)(union perf_event *event, void *data);
+
+/**
+ * struct ring_store_round - a round that is in the store
+ * @pos: position of its first record
+ * @len: bytes of its records
+ * @time: when it was closed, CLOCK_MONOTONIC in ns
+ * @next: position of the round behind it
+ */
+struct ring_store_round {
+	u64		pos;
+	u64		len;
+	u64		time;
+	u64		next;
+};
+
+/**
+ * struct ring_store_stats - what went through the store
+ * @bytes: bytes of records that it holds
+ * @used: bytes of memory that it takes for them
+ * @rounds: closed rounds that it holds
+ * @evicted_rounds: rounds that went, ever
+ * @evicted_bytes: bytes of records that went with them
+ * @refused_bytes: bytes of records that no room could be made for
+ * @broken_bytes: bytes in which no record could be found
+ */
+struct ring_store_stats {
+	u64		bytes;
+	u64		used;
+	u64		rounds;
+	u64		evicted_rounds;
+	u64		evicted_bytes;
+	u64		refused_bytes;
+	u64		broken_bytes;
+};
+
+struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void *data);
+void ring_store__delete(struct ring_store *rs);
+
+int ring_store__append(struct ring_store *rs, const void *piece, size_t len);
+void ring_store__close_round(struct ring_store *rs, u64 time);
+bool ring_store__is_open(const struct ring_store *rs);
+
+void ring_store__set_budget(struct ring_store *rs, size_t budget);
+void ring_store__evict_before(struct ring_store *rs, u64 time);
+
+bool ring_store__first(const struct ring_store *rs, struct ring_store_round *round);
+bool ring_store__next(const struct ring_store *rs, struct ring_store_round *round);
+int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
+		     ring_store_record_t fn, void *data);
+
+u64 ring_store__tail(const struct ring_store *rs);
+u64 ring_store__head(const struct ring_store *rs);
+const struct ring_store_stats *ring_store__stats(const struct ring_store *rs);
+
+#endif /* __PERF_FLIGHT_RING_STORE_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_SIDEBAND_STORE_H
+#define __PERF_FLIGHT_SIDEBAND_STORE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+union perf_event;
+struct sideband_store;
+
+/**
+ * struct sideband_stats - what the store holds
+ * @used: bytes of memory
+ * @processes: processes described
+ * @threads: their threads
+ * @maps: mappings of them, those shared after a fork counted once
+ * @kernel: records that describe the kernel
+ * @dropped: what could not be kept, for want of memory or room
+ */
+struct sideband_stats {
+	size_t		used;
+	u64		processes;
+	u64		threads;
+	u64		maps;
+	u64		kernel;
+	u64		dropped;
+};
+
+/**
+ * typedef sideband_store_emit_t - take one record of a description
+ * @event: the record, with room for a sample_id behind it that is zero
+ * @data: what was given to sideband_store__emit()
+ */
+typedef int (*sideband_store_emit_t)(union perf_event *event, void *data);
+
+/* Is this process wanted in the description? */
+typedef bool (*sideband_store_wanted_t)(pid_t pid, void *data);
+
+struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size);
+void sideband_store__delete(struct sideband_store *ss);
+void sideband_store__set_id_hdr_size(struct sideband_store *ss, size_t id_hdr_size);
+
+bool sideband_store__is_sideband(const union perf_event *event);
+int sideband_store__fold(struct sideband_store *ss, const union perf_event *event);
+
+void sideband_store__doubt(struct sideband_store *ss, u64 until);
+void sideband_store__settle(struct sideband_store *ss, u64 now);
+
+bool sideband_store__knows(const struct sideband_store *ss, pid_t pid);
+int sideband_store__emit(struct sideband_store *ss, sideband_store_wanted_t wanted,
+			 sideband_store_emit_t emit, void *data);
+
+const struct sideband_stats *sideband_store__stats(const struct sideband_store *ss);
+
+#endif /* __PERF_FLIGHT_SIDEBAND_STORE_H */
