@@ -22,7 +22,7 @@ test: set-up
 	@$(VM)/build.sh
 	@$(VM)/run-tests.sh
 
-#: make torture [MINUTES=N]  the long counts: races, faults, fuzz, kills; N minutes in all (60 if unsaid)
+#: make torture [MINUTES=N]  long counts: races, faults, fuzz, kills; N minutes (60)
 torture: set-up
 	@$(VM)/build.sh
 	@MINUTES=$(or $(MINUTES),60) SUITES=$(VM)/tortures $(VM)/run-tests.sh

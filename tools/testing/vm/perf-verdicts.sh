@@ -77,7 +77,8 @@ run_shell()
 {
 	local numbers
 	numbers=$(shell_suites "$BUILD/$1/bin/perf" | cut -d' ' -f1 | tr '\n' ' ')
-	verdicts "$1" 5400 "LIMIT=$LIMIT $TOP/tools/testing/vm/perf-verdicts.sh in-guest $numbers"
+	verdicts "$1" 5400 \
+		"LIMIT=$LIMIT $TOP/tools/testing/vm/${BASH_SOURCE[0]##*/} in-guest $numbers"
 }
 
 # in_guest NUMBER...: one by one. A time-out is a verdict, too.
@@ -88,7 +89,9 @@ in_guest()
 		SECONDS=0 status=0
 		timeout -k 5 "$LIMIT" perf test "$number" </dev/null || status=$?
 		case $status in
-		124|137) perf test list 2>&1 | sed -nE "s/^( *$number: .*[^ ]) *\$/\1 : Timeout/p" ;;
+		124|137)
+			perf test list 2>&1 | sed -nE "s/^( *$number: .*[^ ]) *\$/\1 : Timeout/p"
+			;;
 		esac
 		echo "# $number took $SECONDS s"
 	done
@@ -112,7 +115,9 @@ compare()
 		'Timeout>Timeout') echo "# takes over $LIMIT s on the base as well: $name" ;;
 		esac
 		case "$before>$after" in
-		*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip'|'Timeout>Timeout') tap_ok 0 "perf test: $name" ;;
+		*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip'|'Timeout>Timeout')
+			tap_ok 0 "perf test: $name"
+			;;
 		*)
 			echo "# base: ${before:-none}, patched: ${after:-none}"
 			tap_ok 1 "perf test: $name"
