@@ -10,7 +10,7 @@ set -euo pipefail
 # What builds the kernel, what builds perf, what boots and checks them. A name
 # with a ? may be missing from a suite: perf is then built without that feature.
 packages=(
-	linux-source-6.12
+	linux-source-6.12 pkg-config
 	bc bison flex cpio kmod libssl-dev xz-utils zstd rsync make patch git gcc g++
 	gcc-multilib libc6-dev libc6-dev-i386 binutils ccache pahole perl python3
 	libelf-dev libdw-dev libunwind-dev libtraceevent-dev libtracefs-dev
