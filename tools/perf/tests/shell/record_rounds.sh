@@ -94,6 +94,10 @@ record "${event[@]}" -a -m 4
 check forward 2 perf.data
 record "${event[@]}" -a --overwrite
 check overwrite 1 perf.data
+record "${event[@]}" -a -M 16M -m 64K
+mapfile -t dumps < <(find . -name 'perf.data.sample.*' ! -name '*.json')
+[ "${#dumps[@]}" = 1 ] || fail "the flight recorder left ${dumps[*]}: $(ls)"
+check "flight recorder" 2 "${dumps[@]}"
 record "${event[@]}" -a --threads=cpu
 check "one file for each CPU" 0 perf.data
 
