@@ -456,7 +456,8 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 	/* No more of them come: the buffer is sealed. */
 	guard(mutex)(&perf_persistent_lock);
 	list_for_each_entry(other, &pe->session->members, member_entry) {
-		if (other->rb != pe->rb)
+		/* NULL if it is just becoming one, of another buffer than this. */
+		if (READ_ONCE(other->rb) != pe->rb)
 			continue;
 
 		err = perf_persistent_may_open(other->event);

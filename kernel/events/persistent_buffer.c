@@ -16,8 +16,8 @@
  * rb->persistent counts the members which write to the buffer, rb->user_writable
  * says that user space was given the means to write to the header page. Both are
  * protected by rb->event_lock, and each forbids the other: what readers of a
- * session see there, the kernel wrote. Under the same lock UNCLAIM resumes a
- * paused buffer, nobody may do it later.
+ * session see there, the kernel wrote. An UNCLAIM that succeeds resumes a paused
+ * buffer, as nobody may do it later; one that is refused leaves it as it was.
  *
  * Who writes to a buffer that readers get is a member of its session. Once a buffer is
  * sealed, no event is redirected into it. One that was before has to become a member,
@@ -122,7 +122,6 @@ static int perf_persistent_seal(struct perf_buffer *rb)
 	spin_lock_irqsave(&rb->event_lock, flags);
 	if (!rb->user_writable) {
 		rb->persistent++;
-		rb_toggle_paused(rb, false);
 		err = 0;
 	}
 	spin_unlock_irqrestore(&rb->event_lock, flags);
@@ -244,6 +243,8 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	if (!atomic_inc_not_zero(&rb->mmap_count))
 		goto err_unseal;
 
+	/* Sealed: it cannot be paused again. */
+	rb_toggle_paused(rb, false);
 	if (shared)
 		pe->user = get_current_user();
 	else
@@ -293,7 +294,8 @@ int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_b
 	}
 
 	atomic_inc(&event->mmap_count);
-	pe->rb = ring_buffer_get(event);
+	/* For who looks for other members of a buffer, see perf_persistent_may_read() */
+	WRITE_ONCE(pe->rb, ring_buffer_get(event));
 	return 0;
 }
 

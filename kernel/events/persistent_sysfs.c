@@ -111,49 +111,45 @@ static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
 	return len;
 }
 
+/* What its events come to */
+struct perf_persistent_totals {
+	unsigned long	nr_events;
+	/* Of all buffers, each once, with its header page */
+	u64		bytes;
+	/* What is true of any of them: PERF_PERSISTENT_STATE_* bits, 0 if all run */
+	u32		state;
+};
+
+static struct perf_persistent_totals perf_persistent_add_up(struct perf_persistent_session *s)
+{
+	struct perf_persistent_totals totals = {};
+	struct perf_persistent_event *pe;
+	unsigned long key;
+
+	guard(mutex)(&perf_persistent_lock);
+
+	xa_for_each(&s->events, key, pe) {
+		totals.nr_events++;
+		totals.state |= perf_persistent_event_state(pe);
+		if (perf_persistent_buffer_index(pe) == pe->index)
+			totals.bytes += perf_data_size(pe->rb) + PAGE_SIZE;
+	}
+	return totals;
+}
+
 static ssize_t session_nr_events_show(struct perf_persistent_session *s, char *page)
 {
-	struct perf_persistent_event *pe;
-	unsigned long key, nr = 0;
-
-	scoped_guard(mutex, &perf_persistent_lock) {
-		xa_for_each(&s->events, key, pe)
-			nr++;
-	}
-
-	return sysfs_emit(page, "%lu\n", nr);
+	return sysfs_emit(page, "%lu\n", perf_persistent_add_up(s).nr_events);
 }
 
-/* Bytes of all buffers, each once, with its header page. */
 static ssize_t session_memory_show(struct perf_persistent_session *s, char *page)
 {
-	struct perf_persistent_event *pe;
-	unsigned long key;
-	u64 bytes = 0;
-
-	scoped_guard(mutex, &perf_persistent_lock) {
-		xa_for_each(&s->events, key, pe) {
-			if (perf_persistent_buffer_index(pe) == pe->index)
-				bytes += perf_data_size(pe->rb) + PAGE_SIZE;
-		}
-	}
-
-	return sysfs_emit(page, "%llu\n", bytes);
+	return sysfs_emit(page, "%llu\n", perf_persistent_add_up(s).bytes);
 }
 
-/* What is true of any of the events: PERF_PERSISTENT_STATE_* bits, 0 if all run */
 static ssize_t session_state_show(struct perf_persistent_session *s, char *page)
 {
-	struct perf_persistent_event *pe;
-	unsigned long key;
-	u32 state = 0;
-
-	scoped_guard(mutex, &perf_persistent_lock) {
-		xa_for_each(&s->events, key, pe)
-			state |= perf_persistent_event_state(pe);
-	}
-
-	return sysfs_emit(page, "%u\n", state);
+	return sysfs_emit(page, "%u\n", perf_persistent_add_up(s).state);
 }
 
 #define PERF_PERSISTENT_ATTR(_name, _mode)					\

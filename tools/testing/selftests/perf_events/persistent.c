@@ -204,53 +204,40 @@ TEST_F(persistent, creator_closes)
 	}
 }
 
+/* What a creator makes that is killed. */
+struct creation {
+	unsigned int	flags;
+	const char	*name;
+};
+
+static int64_t create_mapped(void *arg)
+{
+	struct creation *creation = arg;
+	int fd = open_comm(0);
+
+	map(fd, 4 * PAGE, PROT_READ);
+	return unclaim(fd, creation->flags, 0, creation->name);
+}
+
 static int64_t killed_creator(unsigned int flags, const char *name, int sig)
 {
-	int64_t id = -1;
-	int fds[2];
-	pid_t pid;
+	struct creation creation = { flags, name };
 
-	if (pipe(fds))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		int fd = open_comm(0);
-
-		map(fd, 4 * PAGE, PROT_READ);
-		id = unclaim(fd, flags, 0, name);
-		if (write(fds[1], &id, sizeof(id)) != sizeof(id))
-			_exit(1);
-		pause();
-		_exit(0);
-	}
-	if (read(fds[0], &id, sizeof(id)) != sizeof(id))
-		id = -1;
-	kill(pid, sig);
-	waitpid(pid, NULL, 0);
-	close(fds[0]);
-	close(fds[1]);
-	return id;
+	return made_by_killed(create_mapped, &creation, sig);
 }
 
 /* The event goes on recording when its creator was killed. */
 TEST_F(persistent, creator_killed)
 {
-	struct perf_persistent_info inf;
-	int64_t id;
-	void *base;
+	int64_t id = killed_creator(0, "survivor", SIGKILL);
 	int fd;
 
-	id = killed_creator(0, "survivor", SIGKILL);
 	ASSERT_LT(0, id);
 	leave_record("later");
 	fd = reopen(id, 0, 0);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, info(fd, &inf));
-	EXPECT_EQ(0, inf.state);
-	base = map(fd, 4 * PAGE, PROT_READ);
-	ASSERT_NE(MAP_FAILED, base);
-	EXPECT_TRUE(recorded(base, "later"));
-	munmap(base, 5 * PAGE);
+	EXPECT_EQ(0, state_of(fd));
+	EXPECT_TRUE(holds_record(fd, 4 * PAGE, "later"));
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
 }
@@ -720,12 +707,18 @@ TEST_F(persistent, foreign_writer)
 	mine = map(self->fd, PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);
 	ASSERT_EQ(0, ioctl(redirected, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
 	EXPECT_EQ(-1, unclaim(self->fd, 0, 0, "foreign"));
 	EXPECT_EQ(EINVAL, errno);
+	/* It was not touched: it is still paused, and can be resumed and paused. */
+	leave_record("paused");
+	EXPECT_FALSE(recorded(mine, "paused"));
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0));
+	leave_record("resumed");
+	EXPECT_TRUE(recorded(mine, "resumed"));
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
 	id = unclaim(other, 0, 0, "foreign");
 	ASSERT_LT(0, id);
-	/* It was not touched: it can be paused. */
-	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
 	EXPECT_EQ(id, unclaim(self->fd, 0, id, ""));
 	EXPECT_EQ(-1, reopen(id, 0, 1));
 	EXPECT_EQ(EBUSY, errno);

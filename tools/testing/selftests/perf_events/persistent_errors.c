@@ -19,9 +19,7 @@ FIXTURE(errors)
 	struct balance	before;
 	/* An event on CPU 0, not given away yet. */
 	int		fd;
-	long		paranoid;
-	long		max_sessions;
-	long		mlock_kb;
+	struct limits	limits;
 };
 
 FIXTURE_SETUP(errors)
@@ -32,9 +30,7 @@ FIXTURE_SETUP(errors)
 		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
 	pin_to_cpu(0);
-	self->paranoid = read_long(PARANOID);
-	self->max_sessions = read_long(MAX_SESSIONS);
-	self->mlock_kb = read_long(MLOCK_KB);
+	self->limits = take_limits();
 	self->before = take_balance();
 	self->fd = open_comm(0);
 	ASSERT_LE(0, self->fd);
@@ -42,9 +38,7 @@ FIXTURE_SETUP(errors)
 
 FIXTURE_TEARDOWN(errors)
 {
-	write_long(PARANOID, self->paranoid);
-	write_long(MAX_SESSIONS, self->max_sessions);
-	write_long(MLOCK_KB, self->mlock_kb);
+	restore_limits(&self->limits);
 	close(self->fd);
 	EXPECT_BALANCE();
 }
@@ -170,7 +164,7 @@ TEST_F(errors, info)
 		struct perf_persistent_info	info;
 		uint64_t			tail;
 	} u = { .info = { .size = sizeof(u.info) } };
-	struct perf_event_attr want = comm_attr(), attr;
+	struct perf_event_attr want = comm_attr(), attr, two[2];
 	int64_t id;
 
 	/* Of an event that belongs to no session. */
@@ -203,6 +197,19 @@ TEST_F(errors, info)
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PERSISTENT_INFO, &u));
 	want.sample_max_stack = attr.sample_max_stack;
 	EXPECT_EQ(0, memcmp(&want, &attr, u.info.attr_size));
+
+	/* One byte less is too small, and nothing is written; room for more is left alone. */
+	memset(two, 0x55, sizeof(two));
+	u.info.attr_ptr = (uintptr_t)two;
+	u.info.attr_size = sizeof(attr) - 1;
+	EXPECT_REFUSED(E2BIG, ioctl(self->fd, PERF_EVENT_IOC_PERSISTENT_INFO, &u));
+	EXPECT_EQ(sizeof(attr), u.info.attr_size);
+	EXPECT_EQ(0x55555555, two[0].type);
+	u.info.attr_size = sizeof(two);
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PERSISTENT_INFO, &u));
+	EXPECT_EQ(sizeof(attr), u.info.attr_size);
+	EXPECT_EQ(0, memcmp(&attr, &two[0], sizeof(attr)));
+	EXPECT_EQ(0x55555555, two[1].type);
 	EXPECT_EQ(id, claim(self->fd));
 }
 

@@ -45,13 +45,6 @@ FIXTURE_TEARDOWN(hotplug)
 	EXPECT_BALANCE();
 }
 
-static uint32_t state_of(int fd)
-{
-	struct perf_persistent_info inf;
-
-	return info(fd, &inf) ? UINT32_MAX : inf.state;
-}
-
 /* Events are put back soon after: true when this one was. */
 static bool bring_up(int fd)
 {

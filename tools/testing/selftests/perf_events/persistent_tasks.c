@@ -169,13 +169,6 @@ FIXTURE_TEARDOWN(tasks)
 	EXPECT_BALANCE();
 }
 
-static uint32_t state_of(int fd)
-{
-	struct perf_persistent_info inf;
-
-	return info(fd, &inf) ? UINT32_MAX : inf.state;
-}
-
 static uint32_t newest_type(void *base)
 {
 	struct perf_event_mmap_page *page = base;
@@ -243,63 +236,41 @@ TEST_F(tasks, post_mortem)
 	munmap(base, DEFAULT_SIZE + PAGE);
 }
 
+static int64_t watch_myself(void *unused)
+{
+	int64_t id = unclaim(open_task_comm(0), 0, 0, "own");
+
+	leave_record("last words");
+	return id;
+}
+
 /* A task that watches itself, and is killed. */
 TEST_F(tasks, own_post_mortem)
 {
-	int ready[2], fd;
-	int64_t id = -1;
-	void *base;
-	pid_t pid;
+	int64_t id = made_by_killed(watch_myself, NULL, SIGKILL);
+	int fd;
 
-	ASSERT_EQ(0, pipe(ready));
-	pid = fork();
-	if (!pid) {
-		fd = open_task_comm(0);
-		id = unclaim(fd, 0, 0, "own");
-		leave_record("last words");
-		if (write(ready[1], &id, sizeof(id)) != sizeof(id))
-			_exit(1);
-		pause();
-	}
-	ASSERT_EQ(sizeof(id), read(ready[0], &id, sizeof(id)));
 	ASSERT_LT(0, id);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	close(ready[0]);
-	close(ready[1]);
-
 	fd = reopen(id, -1, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(fd));
-	base = map(fd, DEFAULT_SIZE, PROT_READ);
-	ASSERT_NE(MAP_FAILED, base);
-	EXPECT_TRUE(recorded(base, "last words"));
-	munmap(base, DEFAULT_SIZE + PAGE);
+	EXPECT_TRUE(holds_record(fd, DEFAULT_SIZE, "last words"));
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
+}
+
+static int64_t half_watch_myself(void *unused)
+{
+	return unclaim(open_task_comm(0), PERF_PERSISTENT_PARTIAL, 0, "half");
 }
 
 /* Nothing stays of a task that is killed while it builds a session of itself. */
 TEST_F(tasks, killed_half_way)
 {
-	int ready[2], fd;
-	int64_t id = -1;
-	pid_t pid;
+	int64_t id = made_by_killed(half_watch_myself, NULL, SIGKILL);
+	int fd;
 
-	ASSERT_EQ(0, pipe(ready));
-	pid = fork();
-	if (!pid) {
-		id = unclaim(open_task_comm(0), PERF_PERSISTENT_PARTIAL, 0, "half");
-		if (write(ready[1], &id, sizeof(id)) != sizeof(id))
-			_exit(1);
-		pause();
-	}
-	ASSERT_EQ(sizeof(id), read(ready[0], &id, sizeof(id)));
 	ASSERT_LT(0, id);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	close(ready[0]);
-	close(ready[1]);
 	EXPECT_REFUSED(ENOENT, reopen(id, -1, 0));
 	fd = open_comm(0);
 	EXPECT_LT(0, unclaim(fd, 0, 0, "half"));
@@ -310,7 +281,7 @@ TEST_F(tasks, killed_half_way)
 /* Who comes too late for the task is in time for what it left. */
 TEST_F(tasks, given_away_afterwards)
 {
-	void *mine = map(self->fd, 4 * PAGE, PROT_READ), *base;
+	void *mine = map(self->fd, 4 * PAGE, PROT_READ);
 	int64_t id;
 	int fd;
 
@@ -323,10 +294,7 @@ TEST_F(tasks, given_away_afterwards)
 	fd = reopen(id, -1, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(fd));
-	base = map(fd, 4 * PAGE, PROT_READ);
-	ASSERT_NE(MAP_FAILED, base);
-	EXPECT_TRUE(recorded(base, "by target"));
-	munmap(base, 5 * PAGE);
+	EXPECT_TRUE(holds_record(fd, 4 * PAGE, "by target"));
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
 }

@@ -17,9 +17,7 @@
 FIXTURE(users)
 {
 	struct balance	before;
-	long		paranoid;
-	long		max_sessions;
-	long		mlock_kb;
+	struct limits	limits;
 };
 
 FIXTURE_SETUP(users)
@@ -30,17 +28,13 @@ FIXTURE_SETUP(users)
 		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
 	pin_to_cpu(0);
-	self->paranoid = read_long(PARANOID);
-	self->max_sessions = read_long(MAX_SESSIONS);
-	self->mlock_kb = read_long(MLOCK_KB);
+	self->limits = take_limits();
 	self->before = take_balance();
 }
 
 FIXTURE_TEARDOWN(users)
 {
-	write_long(PARANOID, self->paranoid);
-	write_long(MAX_SESSIONS, self->max_sessions);
-	write_long(MLOCK_KB, self->mlock_kb);
+	restore_limits(&self->limits);
 	EXPECT_BALANCE();
 }
 
@@ -228,7 +222,7 @@ TEST_F(users, number_of_sessions)
 {
 	ASSERT_EQ(0, write_long(PARANOID, 0));
 	ASSERT_EQ(0, write_long(MLOCK_KB, 16 * 1024));
-	EXPECT_EQ(16, self->max_sessions);
+	EXPECT_EQ(16, self->limits.max_sessions);
 	EXPECT_EQ(16, as_nobody(fill, EDQUOT, -1));
 	/* Others have theirs. */
 	ASSERT_EQ(0, write_long(MAX_SESSIONS, 3));

@@ -9,6 +9,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -400,6 +401,75 @@ static inline struct balance take_balance(void)
 	EXPECT_EQ(self->before.mlocked, after.mlocked);		\
 } while (0)
 
+/* The sysctls that a test may change. */
+struct limits {
+	long	paranoid;
+	long	max_sessions;
+	long	mlock_kb;
+};
+
+static inline struct limits take_limits(void)
+{
+	return (struct limits) {
+		.paranoid	= read_long(PARANOID),
+		.max_sessions	= read_long(MAX_SESSIONS),
+		.mlock_kb	= read_long(MLOCK_KB),
+	};
+}
+
+static inline void restore_limits(const struct limits *limits)
+{
+	write_long(PARANOID, limits->paranoid);
+	write_long(MAX_SESSIONS, limits->max_sessions);
+	write_long(MLOCK_KB, limits->mlock_kb);
+}
+
+static inline uint32_t state_of(int fd)
+{
+	struct perf_persistent_info inf;
+
+	return info(fd, &inf) ? UINT32_MAX : inf.state;
+}
+
+/* Is there such a record in the buffer? Maps and unmaps it. */
+static inline bool holds_record(int fd, size_t data_size, const char *name)
+{
+	void *base = map(fd, data_size, PROT_READ);
+	bool holds;
+
+	if (base == MAP_FAILED)
+		return false;
+	holds = recorded(base, name);
+	munmap(base, data_size + PAGE);
+	return holds;
+}
+
+/* The id of what a child made before a signal killed it. */
+static inline int64_t made_by_killed(int64_t (*make)(void *arg), void *arg, int sig)
+{
+	int64_t id = -1;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe(fds))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		id = make(arg);
+		if (write(fds[1], &id, sizeof(id)) != sizeof(id))
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	if (read(fds[0], &id, sizeof(id)) != sizeof(id))
+		id = -1;
+	kill(pid, sig);
+	waitpid(pid, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+	return id;
+}
+
 #define EXPECT_REFUSED(err, expr) do {				\
 	errno = 0;						\
 	EXPECT_EQ(-1, expr);					\
@@ -409,6 +479,14 @@ static inline struct balance take_balance(void)
 static inline bool have_persistent(void)
 {
 	return read_long(DEVICE "/type") == PERF_TYPE_PERSISTENT;
+}
+
+/* Of a race, each. */
+static inline unsigned int rounds(void)
+{
+	const char *nr = getenv("PERSISTENT_ROUNDS");
+
+	return nr ? atoi(nr) : 500;
 }
 
 #endif /* _PERSISTENT_UTIL_H */
