@@ -20,6 +20,25 @@ MODULE_PARM_DESC(size, "bytes of each buffer");
 
 static struct perf_persistent_session *session;
 
+/* Stops the session and starts it anew: what is tried with faults injected. */
+static int persistent_module_again(const char *val, const struct kernel_param *kp)
+{
+	/* While the module is loaded. */
+	if (!session)
+		return -EINVAL;
+
+	perf_persistent_stop(session);
+	session = perf_persistent_start(name, events, size);
+	return PTR_ERR_OR_ZERO(session);
+}
+
+static const struct kernel_param_ops persistent_module_again_ops = {
+	.set	= persistent_module_again,
+};
+
+module_param_cb(again, &persistent_module_again_ops, NULL, 0200);
+MODULE_PARM_DESC(again, "stop the session and start it anew");
+
 static int __init persistent_module_init(void)
 {
 	session = perf_persistent_start(name, events, size);
