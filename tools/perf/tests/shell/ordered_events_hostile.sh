@@ -38,16 +38,24 @@ print()
 		-i broken >"$2.out" 2>"$2.err" </dev/null || status=$?
 }
 
-# break_file SEED FILE: damage it, in a way that the seed decides
+# break_file SEED FILE: damage it, in a way that the seed decides, or that is "short"
 break_file()
 {
 	python3 - "$@" <<-'END'
 	import random, struct, sys
-	random.seed(int(sys.argv[1]))
 	with open(sys.argv[2], 'rb') as f:
 	    data = bytearray(f.read())
-	kind = random.randrange(5)
-	if kind == 0:
+	if sys.argv[1] == 'short':
+	    kind = -1
+	else:
+	    random.seed(int(sys.argv[1]))
+	    kind = random.randrange(5)
+	if kind == -1:
+	    # an exit without a sample_id, and the rest of a sample as a comm
+	    at = data.find(struct.pack('<IHH', 9, 2, 56), len(data) // 2)
+	    struct.pack_into('<IHH', data, at, 4, 0, 8)
+	    struct.pack_into('<IHH', data, at + 8, 3, 0, 48)
+	elif kind == 0:
 	    del data[random.randrange(len(data)):]
 	elif kind == 1:
 	    for _ in range(random.choice((1, 8, 64))):
@@ -114,8 +122,10 @@ check()
 		[ "$own_status" != 0 ] || { echo "no error: $1"; return 1; }
 		return 0
 	fi
-	# The base takes what is left of the last page for events, or reads on.
-	if grep -qE 'was cut short|larger than their record' own.err; then
+	# The base takes what is left of the last page for events, or reads on, or in
+	# front of a record.
+	if grep -qE "was cut short|larger than their record|Can't parse sample, err = -14" own.err
+	then
 		mended=$((mended + 1))
 		[ "$own_status" != 0 ] || { echo "no error: $1"; return 1; }
 		return 0
@@ -127,6 +137,19 @@ check()
 	fi
 	checked=$((checked + 1))
 }
+
+# The base reads in front of it, which a sanitizer shows.
+for form in file pipe; do
+	"$PERF" bench internals ordered-events -o broken -f "$form" -c 6 -r 10 -n 20 -p 3 >/dev/null
+	break_file short broken
+	print "$PERF" own
+	if [ "$status" = 0 ] || died "$status" || ! grep -q "Can't parse sample" own.err; then
+		tail -n 20 own.err
+		echo "status $status: $form, a record without room for its sample_id"
+		exit 1
+	fi
+	rm -rf broken
+done
 
 for form in file pipe dir; do
 	rm -rf recording
