@@ -538,6 +538,14 @@ int dump__create_temporary(const char *path, char **tmp)
 	return fd < 0 ? -errno : fd;
 }
 
+/* ".PID.tmp", of OUT itself. */
+static bool is_pid(const char *str)
+{
+	size_t digits = *str == '.' ? strspn(str + 1, "0123456789") : 0;
+
+	return digits && !strcmp(str + 1 + digits, ".tmp");
+}
+
 /* ".OUT.sample.TIME[.json].PID.tmp" and the like: is it @name's, and its writer gone? */
 static bool is_stale(const char *file, const char *name)
 {
@@ -545,9 +553,11 @@ static bool is_stale(const char *file, const char *name)
 	char *end;
 	long pid;
 
-	if (file[0] != '.' || strncmp(file + 1, name, len) ||
+	if (file[0] != '.' || file_len < len + 5 || strncmp(file + 1, name, len) ||
 	    (!strstarts(file + 1 + len, ".sample.") &&
-	     !strstarts(file + 1 + len, ".auxiliary.")) || strcmp(file + file_len - 4, ".tmp"))
+	     !strstarts(file + 1 + len, ".auxiliary.") &&
+	     !strstarts(file + 1 + len, ".json.") && !is_pid(file + 1 + len)) ||
+	    strcmp(file + file_len - 4, ".tmp"))
 		return false;
 	for (end = (char *)file + file_len - 4; end > file && end[-1] != '.';)
 		end--;
@@ -592,7 +602,8 @@ static int name_file(const char *tmp, const char *path)
 	return rename(tmp, path) ? -errno : 0;
 }
 
-static void sync_directory(const char *path)
+/* What was renamed or linked to @path is there after a crash as well. */
+void dump__sync_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *dir = slash ? strndup(path, slash - path + 1) : strdup(".");
@@ -760,7 +771,7 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	if (err)
 		pr_err("The manifest of %s could not be written: %s\n", result->path,
 		       strerror(-err));
-	sync_directory(result->path);
+	dump__sync_directory(result->path);
 	err = 0;
 	result->events = d.m.events;
 	result->bytes = d.m.bytes;
@@ -820,7 +831,7 @@ int dump__write_auxiliary(const struct dump_source *source, const char *out)
 	if (err)
 		unlink(tmp);
 	else
-		sync_directory(path);
+		dump__sync_directory(path);
 out:
 	free(tmp);
 	free(path);

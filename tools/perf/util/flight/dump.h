@@ -74,5 +74,6 @@ int dump__write_auxiliary(const struct dump_source *source, const char *out);
 int dump__create_temporary(const char *path, char **tmp);
 bool dump__is_auxiliary(const char *path);
 void dump__remove_stale(const char *out);
+void dump__sync_directory(const char *path);
 
 #endif /* __PERF_FLIGHT_DUMP_H */

@@ -4,6 +4,8 @@
  * what does not, with a sentence for everything that does not.
  */
 #include "flight-opts.h"
+#include "combine.h"
+#include "daemon.h"
 #include "triggers.h"
 #include "../cpumap.h"
 #include "../data.h"
@@ -24,12 +26,12 @@
 #include <string.h>
 #include <time.h>
 
-#define MIN_MEMORY	(1024 * 1024UL)
+#define MIN_SIZE	(1024 * 1024UL)
 
 /* Part of the memory that the kernel's buffers may take in a pass. */
 #define BUFFERS_SHARE	4
 
-int flight_opts__parse_memory(const struct option *opt, const char *str, int unset)
+static int parse_size(const char *option, const char *str, u64 *value)
 {
 	static struct parse_tag tags[] = {
 		{ .tag = 'B', .mult = 1 },
@@ -38,20 +40,30 @@ int flight_opts__parse_memory(const struct option *opt, const char *str, int uns
 		{ .tag = 'G', .mult = 1 << 30 },
 		{ .tag = 0 },
 	};
-	struct flight_opts *fo = opt->value;
-	unsigned long size;
+	unsigned long size = parse_tag_value(str, tags);
 
-	fo->memory = 0;
-	if (unset)
-		return 0;
-
-	size = parse_tag_value(str, tags);
-	if (size == -1UL || size < MIN_MEMORY) {
-		pr_err("-M %s: a size of at least 1M, like 64M or 1G.\n", str);
+	if (size == -1UL || size < MIN_SIZE) {
+		pr_err("%s %s: a size of at least 1M, like 64M or 1G.\n", option, str);
 		return -1;
 	}
-	fo->memory = size;
+	*value = size;
 	return 0;
+}
+
+int flight_opts__parse_memory(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->memory = 0;
+	return unset ? 0 : parse_size("-M", str, &fo->memory);
+}
+
+int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_disk = 0;
+	return unset ? 0 : parse_size("--max-disk", str, &fo->max_disk);
 }
 
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset)
@@ -120,9 +132,24 @@ static int check_conflicts(const struct flight_opts *fo, const struct record_opt
 
 static int check_without(const struct flight_opts *fo)
 {
-	if (fo->max_age || fo->triggers) {
+	const struct {
+		bool		given;
+		const char	*option;
+	} ours[] = {
+		{ fo->max_age,		"--max-age" },
+		{ fo->max_files,	"--max-files" },
+		{ fo->max_disk,		"--max-disk" },
+		{ fo->on_dump,		"--on-dump" },
+		{ fo->keep,		"--keep" },
+		{ fo->daemon,		"--daemon" },
+		{ fo->triggers,		"--trigger" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		if (!ours[i].given)
+			continue;
 		pr_err("%s is for a flight recorder: give its memory with -M SIZE.\n",
-		       fo->max_age ? "--max-age" : "--trigger");
+		       ours[i].option);
 		return -EINVAL;
 	}
 	return 0;
@@ -145,6 +172,10 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 	if (!fo->memory)
 		return check_without(fo);
 
+	if (fo->dry_run && fo->daemon) {
+		pr_err("--dry-run tells what it would do, and ends: leave --daemon out.\n");
+		return -EINVAL;
+	}
 	if (fo->dry_run && argc) {
 		pr_err("--dry-run with -M measures for a second, and runs no command: leave it out.\n");
 		return -EINVAL;
@@ -193,6 +224,7 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data)
 {
 	struct timespec res;
+	int err;
 
 	fo->out = data->path ?: "perf.data";
 	if (!strcmp(fo->out, "-")) {
@@ -213,8 +245,40 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	}
 	if (!fo->triggers && flight_triggers__add(&fo->triggers, "signal"))
 		return -ENOMEM;
+	if (fo->daemon && !flight_triggers__has(fo->triggers, &flight_trigger_socket) &&
+	    flight_triggers__add(&fo->triggers, "socket"))
+		return -ENOMEM;
 
-	return size_buffers(fo, opts);
+	err = size_buffers(fo, opts);
+	if (!err && fo->daemon)
+		err = flight_daemon__begin(fo->out);
+	return err;
+}
+
+/**
+ * flight_opts__combine - perf record --combine
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @data: the file that -o named
+ * @argc: number of words of a command
+ *
+ * Return: the status of perf record.
+ */
+int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct perf_data *data,
+			 int argc)
+{
+	const char *out = data->path ?: "perf.data";
+
+	if (fo->memory || evlist->core.nr_entries || argc) {
+		pr_err("--combine records nothing: only -o and --keep go with it.\n");
+		return 1;
+	}
+	if (flight_daemon__pid(out)) {
+		pr_err("A recorder for %s runs, pid %d: SIGUSR2 makes it combine its dumps, and end.\n",
+		       out, flight_daemon__pid(out));
+		return 1;
+	}
+	return flight_combine(out, fo->keep) ? 1 : 0;
 }
 
 void flight_opts__exit(struct flight_opts *fo)

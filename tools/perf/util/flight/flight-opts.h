@@ -16,6 +16,12 @@ struct record_opts;
  * @memory: bytes for samples and side-band (-M); 0: no flight recorder
  * @max_age: ns after which a round goes (--max-age); 0: when its room is needed
  * @dry_run: measure for a second and say what it would do (--dry-run)
+ * @max_files: dumps that may stay on disk (--max-files); 0: any number
+ * @max_disk: bytes that they may take (--max-disk); 0: any number
+ * @combine: make one file of dumps that are there, and do nothing else (--combine)
+ * @keep: and let them stay (--keep)
+ * @daemon: run without a terminal (--daemon)
+ * @on_dump: what to run with each dump (--on-dump), or NULL
  * @triggers: what makes it write a dump (--trigger)
  * @out: name that the names of the dumps begin with (-o)
  */
@@ -23,18 +29,27 @@ struct flight_opts {
 	u64			memory;
 	u64			max_age;
 	bool			dry_run;
+	unsigned int		max_files;
+	u64			max_disk;
+	bool			combine;
+	bool			keep;
+	bool			daemon;
+	const char		*on_dump;
 	struct flight_trigger	*triggers;
 	const char		*out;
 };
 
 int flight_opts__parse_memory(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
 
 int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,
 		       int argc);
 int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *option);
 int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data);
+int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct perf_data *data,
+			 int argc);
 void flight_opts__exit(struct flight_opts *fo);
 
 #endif /* __PERF_FLIGHT_OPTS_H */

@@ -7,6 +7,7 @@
  */
 #include "manifest.h"
 #include "dump.h"
+#include "json.h"
 
 #include <api/fs/fs.h>
 #include <linux/kernel.h>
@@ -25,18 +26,9 @@
 
 static void write_string(FILE *f, const char *key, const char *value)
 {
-	fprintf(f, "  \"%s\": \"", key);
-	for (; *value; value++) {
-		unsigned char c = *value;
-
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < ' ' || c == 0x7f)
-			fprintf(f, "\\u%04x", c);
-		else
-			fputc(c, f);
-	}
-	fprintf(f, "\",\n");
+	fprintf(f, "  \"%s\": ", key);
+	json__put_string(f, value);
+	fprintf(f, ",\n");
 }
 
 static void write_number(FILE *f, const char *key, u64 value)

@@ -28,7 +28,8 @@
  *						       other dump is being written
  *
  *	recorder:	RECORDING -------> RECORDING, child writes ------> RECORDING, or
- *				 dump begins	               child ended	 ENDS if action=stop
+ *				 dump begins	               child ended	 ENDS if the action
+ *									 says so
  *
  * READY and HIT are kept by util/trigger.h. One dump is written at a time. A hit while
  * the trigger is HIT is merged into the dump that is to come; one in the cooldown,
@@ -51,11 +52,16 @@
  * for delays and cooldowns, and of the pipe on which a child reports.
  */
 #include "recorder.h"
+#include "combine.h"
+#include "daemon.h"
 #include "dump.h"
+#include "dump-files.h"
 #include "manifest.h"
+#include "on-dump.h"
 #include "resident.h"
 #include "ring-store.h"
 #include "sideband-store.h"
+#include "status.h"
 #include "triggers.h"
 #include "../debug.h"
 #include "../event.h"
@@ -109,6 +115,7 @@ struct flight_recorder {
 	bool				frozen;
 	bool				stopped;
 	bool				finished;
+	bool				combine;
 	u64				auxiliary_due;
 	u64				auxiliary_head;
 	bool				auxiliary_failed;
@@ -116,12 +123,17 @@ struct flight_recorder {
 	u64				seen_refused;
 	u64				seen_lost;
 	u64				lost_events;
+	struct flight_host		host;
+	u64				dumps;
+	u64				failed;
+	u64				swallowed;
 
 	/* The dump that is being written, and the trigger that wanted it. */
 	pid_t				child;
 	int				child_fd;
 	bool				child_is_auxiliary;
 	struct flight_trigger		*child_trigger;
+	enum flight_action		child_action;
 	u64				child_swallowed;
 
 	/* The last dump whose manifest may have to be corrected. */
@@ -299,6 +311,17 @@ static void write_dump(const struct dump_source *source, const struct dump_reque
 		print_result(result, request->reason);
 }
 
+/* What comes behind a dump: in this child, and what fails harms nothing. */
+static void settle_dump(const struct flight_opts *fo, const char *path)
+{
+	int err;
+
+	dump_files__bound(fo->out, path, fo->max_files, fo->max_disk);
+	err = fo->on_dump ? on_dump__run(fo->on_dump, path) : 0;
+	if (err)
+		pr_err("--on-dump could not be started: %s\n", strerror(-err));
+}
+
 static void run_child(struct flight_recorder *fr, const struct dump_request *request, int fd)
 {
 	const struct dump_source source = {
@@ -322,6 +345,8 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 		write_dump(&source, request, &result);
 	else
 		result.err = dump__write_auxiliary(&source, fr->opts->out);
+	if (request && !result.err)
+		settle_dump(fr->opts, result.path);
 	fflush(NULL);
 	if (writen(fd, &result, sizeof(result)) != sizeof(result))
 		_exit(1);
@@ -354,28 +379,47 @@ static int fork_child(struct flight_recorder *fr, const struct dump_request *req
 	return epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fr->child_fd, &ev) ? -errno : 0;
 }
 
+/* To those who wait for it. */
+static void tell_result(struct flight_recorder *fr, struct flight_trigger *t,
+			const struct dump_result *result)
+{
+	if (result->err)
+		fr->failed++;
+	else
+		fr->dumps++;
+	if (t && t->ops->done)
+		t->ops->done(t, result);
+}
+
 /* @t: the trigger, or NULL for the dump at the end. */
 static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, const char *reason)
 {
 	u64 refused = ring_store__stats(fr->ring)->refused_bytes;
+	enum flight_action action = t ? max(t->action, t->wanted) : FLIGHT_ACTION_STOP;
 	struct dump_request request = {
 		.out		= fr->opts->out,
 		.trigger	= t ? t->ops->name : "end",
 		.reason		= reason,
-		.action		= flight_action__name(t ? t->action : FLIGHT_ACTION_STOP),
+		.action		= flight_action__name(action),
 		.window_asked	= fr->opts->max_age,
 		.swallowed	= t ? t->merged : 0,
 		.given_up	= refused - fr->seen_refused,
 	};
 	int err = fork_child(fr, &request);
 
+	fr->child_trigger = t;
+	fr->child_action = action;
+	if (t)
+		t->wanted = FLIGHT_ACTION_DUMP;
+	if (t && t->ops->begun)
+		t->ops->begun(t);
 	if (err) {
+		tell_result(fr, t, &(struct dump_result){ .err = err });
 		pr_err("A dump (%s) could not be begun: %s. Recording goes on.\n", reason,
 		       strerror(-err));
 		return err;
 	}
 	fr->seen_refused = refused;
-	fr->child_trigger = t;
 	fr->child_swallowed = request.swallowed;
 	return 0;
 }
@@ -448,13 +492,20 @@ static int end_dump(struct flight_recorder *fr)
 	}
 	fr->child_trigger = NULL;
 	fr->auxiliary_due = now_ns();
-	if (!whole)
+	if (!whole) {
 		pr_err("The child that wrote a dump died. Recording goes on.\n");
-	else if (!result.err)
+		result.err = -ECHILD;
+	}
+	if (!result.err)
 		remember_manifest(fr, t, &result);
+	tell_result(fr, t, &result);
 	if (!t)
 		return 0;
-	return t->action == FLIGHT_ACTION_STOP && whole && !result.err;
+	/* Without this dump the recorder goes on; the others are not to be combined yet. */
+	if (result.err)
+		return 0;
+	fr->combine = fr->child_action == FLIGHT_ACTION_COMBINE;
+	return fr->child_action != FLIGHT_ACTION_DUMP;
 }
 
 static bool child_has_ended(const struct flight_recorder *fr)
@@ -479,6 +530,7 @@ static void look_at_trigger(struct flight_recorder *fr, struct flight_trigger *t
 
 	if (cooling) {
 		t->swallowed += hits;
+		fr->swallowed += hits;
 		return;
 	}
 	if (!trigger_is_ready(&t->state)) {
@@ -630,6 +682,11 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 		return 0;
 
 	fr->finished = true;
+	/* What was hit since the last pass counts as swallowed, or is merged into the end. */
+	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
+		if (trigger_is_ready(&t->state) || trigger_is_hit(&t->state))
+			look_at_trigger(fr, t, now_ns());
+	}
 	flight_triggers__stop(fr->opts->triggers);
 	if (ring_store__is_open(fr->ring))
 		finish_round(fr);
@@ -644,7 +701,35 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 		begin_auxiliary(fr, now_ns());
 		wait_child(fr);
 	}
+	if (fr->combine)
+		err = flight_combine(fr->opts->out, fr->opts->keep);
+	if (fr->opts->daemon)
+		flight_daemon__end(fr->opts->out);
 	return err;
+}
+
+static void print_status(void *data, FILE *f)
+{
+	struct flight_recorder *fr = data;
+	struct ring_store_round round;
+	u64 now = now_ns();
+	struct flight_status status = {
+		.out		= fr->opts->out,
+		.uptime		= now - fr->started,
+		.memory		= fr->opts->memory,
+		.used		= ring_store__stats(fr->ring)->used +
+				  sideband_store__stats(fr->sideband)->used,
+		.sideband	= sideband_store__stats(fr->sideband)->used,
+		.window		= ring_store__first(fr->ring, &round) ? now - round.time : 0,
+		.dumps		= fr->dumps,
+		.failed		= fr->failed,
+		.swallowed	= fr->swallowed,
+		.lost		= flight_status__lost(fr->evlist),
+		.given_up	= ring_store__stats(fr->ring)->refused_bytes,
+		.writing	= fr->child && !fr->child_is_auxiliary,
+	};
+
+	flight_status__print(&status, f);
 }
 
 static int watch(struct flight_recorder *fr, int fd)
@@ -663,8 +748,14 @@ static int watch(struct flight_recorder *fr, int fd)
  */
 int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 {
-	int err = flight_triggers__start(fr->opts->triggers);
+	int err;
 
+	fr->host = (struct flight_host) {
+		.out	= fr->opts->out,
+		.status	= print_status,
+		.data	= fr,
+	};
+	err = flight_triggers__start(fr->opts->triggers, &fr->host);
 	fr->started = now_ns();
 	fr->auxiliary_due = fr->started;
 	/* Nothing is there yet, but the state: that is news. */
@@ -681,6 +772,8 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 		fprintf(stderr, "[ perf record: flight recorder %d: %" PRIu64
 			" KiB, dumps to %s.sample.* ]\n",
 			getpid(), fr->opts->memory >> 10, fr->opts->out);
+	if (fr->opts->daemon)
+		flight_daemon__ready(fr->opts->out);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trigger: SIGUSR1
+ * Trigger: SIGUSR1; and SIGUSR2, whose dump is the last one, with action=combine
  *
  * The handler counts, notes who sent the signal, and writes to an eventfd, so that
  * poll() ends also if the signal came just before it. It calls nothing else: what
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 static sig_atomic_t hits;
+static sig_atomic_t combines;
 static sig_atomic_t sender;
 static sig_atomic_t wakeup_fd = -1;
 static struct sigaction before;
@@ -32,12 +33,15 @@ static void handler(int signo, siginfo_t *info, void *context)
 	u64 one = 1;
 	int saved_errno = errno, fd = READ_ONCE(wakeup_fd);
 
-	if (info->si_code == SI_QUEUE && before.sa_flags & SA_SIGINFO && before.sa_sigaction) {
+	if (signo == SIGUSR1 && info->si_code == SI_QUEUE && before.sa_flags & SA_SIGINFO &&
+	    before.sa_sigaction) {
 		before.sa_sigaction(signo, info, context);
 		return;
 	}
 
 	WRITE_ONCE(sender, info->si_code <= 0 ? info->si_pid : 0);
+	if (signo == SIGUSR2)
+		WRITE_ONCE(combines, 1);
 	WRITE_ONCE(hits, READ_ONCE(hits) + 1);
 	/* A full counter has woken the reader already. */
 	if (write(fd, &one, sizeof(one)) < 0)
@@ -56,13 +60,19 @@ static int signal_start(struct flight_trigger *t)
 	if (t->fd < 0)
 		return -errno;
 	WRITE_ONCE(wakeup_fd, t->fd);
+	/* Not one within the other: they count with the same variable. */
 	sigemptyset(&act.sa_mask);
-	return sigaction(SIGUSR1, &act, &before) ? -errno : 0;
+	sigaddset(&act.sa_mask, SIGUSR1);
+	sigaddset(&act.sa_mask, SIGUSR2);
+	if (sigaction(SIGUSR1, &act, &before) || sigaction(SIGUSR2, &act, NULL))
+		return -errno;
+	return 0;
 }
 
 static unsigned int signal_hits(struct flight_trigger *t)
 {
 	static unsigned int seen;
+	const char *name = "SIGUSR1";
 	unsigned int now, nr;
 	u64 count;
 
@@ -72,13 +82,18 @@ static unsigned int signal_hits(struct flight_trigger *t)
 	now = READ_ONCE(hits);
 	nr = now - seen;
 	seen = now;
+	if (nr && READ_ONCE(combines)) {
+		WRITE_ONCE(combines, 0);
+		name = "SIGUSR2";
+		flight_trigger__end(t, FLIGHT_ACTION_COMBINE);
+	}
 	if (nr && trigger_is_ready(&t->state)) {
 		int from = READ_ONCE(sender);
 
 		if (from)
-			snprintf(t->reason, sizeof(t->reason), "SIGUSR1 from pid %d", from);
+			snprintf(t->reason, sizeof(t->reason), "%s from pid %d", name, from);
 		else
-			snprintf(t->reason, sizeof(t->reason), "SIGUSR1");
+			snprintf(t->reason, sizeof(t->reason), "%s", name);
 	}
 	return nr;
 }
@@ -86,6 +101,7 @@ static unsigned int signal_hits(struct flight_trigger *t)
 static void signal_stop(struct flight_trigger *t)
 {
 	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
 	WRITE_ONCE(wakeup_fd, -1);
 	close(t->fd);
 	t->fd = -1;

@@ -3,7 +3,7 @@
  * What can make a flight recorder write a dump: the table of triggers, and what
  * is said of them on the command line,
  *
- *	--trigger KIND[:ARG][,action=dump|stop][,delay=T][,cooldown=T][,freeze]
+ *	--trigger KIND[:ARG][,action=dump|stop|combine][,delay=T][,cooldown=T][,freeze]
  *
  * A kind is a struct flight_trigger_ops in a file of its own and a line of the
  * table below. It only tells that it was hit; the recorder decides what follows.
@@ -22,11 +22,15 @@
 
 static const struct flight_trigger_ops *const kinds[] = {
 	&flight_trigger_signal,
+	&flight_trigger_socket,
+	&flight_trigger_event,
+	&flight_trigger_bpf,
 };
 
 static const char *const actions[] = {
 	[FLIGHT_ACTION_DUMP]	= "dump",
 	[FLIGHT_ACTION_STOP]	= "stop",
+	[FLIGHT_ACTION_COMBINE]	= "combine",
 };
 
 const char *flight_action__name(enum flight_action action)
@@ -76,7 +80,7 @@ static int parse_action(struct flight_trigger *t, const char *value)
 			return 0;
 		}
 	}
-	pr_err("--trigger: there is no action '%s': dump or stop.\n", value);
+	pr_err("--trigger: there is no action '%s': dump, stop or combine.\n", value);
 	return -EINVAL;
 }
 
@@ -105,7 +109,7 @@ static int parse_option(struct flight_trigger *t, char *option)
 	if (value && !strcmp(option, "cooldown"))
 		return parse_time(option, value, &t->cooldown);
 
-	pr_err("--trigger: there is no option '%s': action=dump|stop, delay=T, cooldown=T, freeze.\n",
+	pr_err("--trigger: there is no option '%s': action=dump|stop|combine, delay=T, cooldown=T, freeze.\n",
 	       option);
 	return -EINVAL;
 }
@@ -124,15 +128,33 @@ static const struct flight_trigger_ops *find_kind(const char *name)
 	return NULL;
 }
 
-static int parse_kind(struct flight_trigger *t, char *kind)
+/* Where the first comma is that is not between slashes, or the end. */
+static char *end_of_arg(char *arg, bool slashes)
 {
-	char *arg = strchr(kind, ':');
+	bool between = false;
 
-	if (arg)
-		*arg++ = '\0';
+	for (; *arg && (*arg != ',' || between); arg++)
+		between ^= slashes && *arg == '/';
+	return arg;
+}
+
+/* @spec is left at the options. */
+static int parse_kind(struct flight_trigger *t, char **spec)
+{
+	char *kind = *spec, *end = kind + strcspn(kind, ":,"), *arg = NULL;
+	char delimiter = *end;
+
+	*spec = delimiter == ',' ? end + 1 : NULL;
+	*end = '\0';
 	t->ops = find_kind(kind);
 	if (!t->ops)
 		return -EINVAL;
+	if (delimiter == ':') {
+		arg = end + 1;
+		end = end_of_arg(arg, t->ops->slashes);
+		*spec = *end ? end + 1 : NULL;
+		*end = '\0';
+	}
 	if (t->ops->parse)
 		return t->ops->parse(t, arg);
 	if (arg) {
@@ -144,8 +166,8 @@ static int parse_kind(struct flight_trigger *t, char *kind)
 
 static int parse(struct flight_trigger *t, char *spec)
 {
-	char *word = strsep(&spec, ",");
-	int err = parse_kind(t, word);
+	int err = parse_kind(t, &spec);
+	char *word;
 
 	while (!err && (word = strsep(&spec, ",")) != NULL)
 		err = parse_option(t, word);
@@ -155,6 +177,40 @@ static int parse(struct flight_trigger *t, char *spec)
 		err = -EINVAL;
 	}
 	return err;
+}
+
+static void delete(struct flight_trigger *t)
+{
+	if (t && t->ops && t->ops->free)
+		t->ops->free(t);
+	free(t);
+}
+
+/**
+ * flight_trigger__end - the dump of the hit to be told ends the recorder
+ * @t: the trigger
+ * @action: how
+ *
+ * No cooldown swallows that hit.
+ */
+void flight_trigger__end(struct flight_trigger *t, enum flight_action action)
+{
+	t->wanted = max(t->wanted, action);
+	t->quiet_until = 0;
+}
+
+/**
+ * flight_trigger__set_reason - say why it was hit
+ * @t: the trigger
+ * @reason: whatever somebody wrote; becomes plain text
+ */
+void flight_trigger__set_reason(struct flight_trigger *t, const char *reason)
+{
+	size_t i;
+
+	for (i = 0; reason[i] && i < sizeof(t->reason) - 1; i++)
+		t->reason[i] = reason[i] < ' ' || reason[i] > '~' ? '?' : reason[i];
+	t->reason[i] = '\0';
 }
 
 /**
@@ -194,8 +250,19 @@ int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
 
 out_free:
 	free(copy);
-	free(t);
+	delete(t);
 	return err;
+}
+
+/* Is there one of that kind? */
+bool flight_triggers__has(const struct flight_trigger *triggers,
+			  const struct flight_trigger_ops *ops)
+{
+	for (const struct flight_trigger *t = triggers; t; t = t->next) {
+		if (t->ops == ops)
+			return true;
+	}
+	return false;
 }
 
 void flight_triggers__free(struct flight_trigger **triggers)
@@ -204,15 +271,24 @@ void flight_triggers__free(struct flight_trigger **triggers)
 		struct flight_trigger *t = *triggers;
 
 		*triggers = t->next;
-		free(t);
+		delete(t);
 	}
 }
 
-/* Watch all of them. */
-int flight_triggers__start(struct flight_trigger *triggers)
+/**
+ * flight_triggers__start - watch all of them
+ * @triggers: the triggers
+ * @host: what they may know of the recorder; lasts as long
+ *
+ * Return: 0 or a negative errno.
+ */
+int flight_triggers__start(struct flight_trigger *triggers, const struct flight_host *host)
 {
 	for (struct flight_trigger *t = triggers; t; t = t->next) {
-		int err = t->ops->start(t);
+		int err;
+
+		t->host = host;
+		err = t->ops->start(t);
 
 		if (err)
 			return err;

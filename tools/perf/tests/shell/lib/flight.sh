@@ -151,3 +151,17 @@ close_files()
 		        time.sleep(0.005)
 	END
 }
+
+# fails_somehow PATTERN COMMAND...: it ends with some error, and says why
+fails_somehow()
+{
+	local pattern=$1 text
+
+	shift
+	if text=$("$@" 2>&1); then
+		echo "it should fail: $*"
+		return 1
+	fi
+	printf '%s\n' "$text"
+	grep -qE -e "$pattern" <<<"$text" || { echo "no '$pattern' in that: $*"; return 1; }
+}

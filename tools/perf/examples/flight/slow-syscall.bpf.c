@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A trigger for perf record -M: a system call that took longer than it should
+ *
+ * It writes one line to the ring buffer "reasons" for each of them. Pinned, that map
+ * is what --trigger bpf:PINNED_MAP wants. What is to be a reason is yours to decide:
+ * a queue that is too long, a lock held too long, an error that should not happen.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* Set before the program is loaded: load.c does that. */
+__u64 limit_ns = 1000000000;
+__s64 syscall_nr = -1;
+
+struct sys_enter {
+	__u64	common;
+	__s64	id;
+	__u64	args[6];
+};
+
+struct sys_exit {
+	__u64	common;
+	__s64	id;
+	__s64	ret;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024);
+} reasons SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u64);
+} begun SEC(".maps");
+
+SEC("tracepoint/raw_syscalls/sys_enter")
+int enter(struct sys_enter *ctx)
+{
+	__u64 task = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+
+	if (syscall_nr < 0 || ctx->id == syscall_nr)
+		bpf_map_update_elem(&begun, &task, &now, BPF_ANY);
+	return 0;
+}
+
+SEC("tracepoint/raw_syscalls/sys_exit")
+int leave(struct sys_exit *ctx)
+{
+	__u64 task = bpf_get_current_pid_tgid(), *begin, took;
+	char reason[96], comm[16];
+
+	begin = bpf_map_lookup_elem(&begun, &task);
+	if (!begin)
+		return 0;
+	took = bpf_ktime_get_ns() - *begin;
+	bpf_map_delete_elem(&begun, &task);
+	if (took < limit_ns)
+		return 0;
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	BPF_SNPRINTF(reason, sizeof(reason), "system call %d of %s (pid %d) took %d ms",
+		     ctx->id, comm, task >> 32, took / 1000000);
+	bpf_ringbuf_output(&reasons, reason, sizeof(reason), 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,221 @@
+#!/bin/bash
+# perf record -M --daemon (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+UNIT=$(dirname "$0")/../../examples/flight/perf-flight.service
+
+# start_daemon OUT OPTION...: returns when it records; sets OUT_NAME, RECORDER
+start_daemon()
+{
+	OUT_NAME=$1
+	shift
+	perf record --daemon -o "$OUT_NAME" "$@" >"$OUT_NAME.terminal" 2>&1
+	RECORDER=$(cat "$OUT_NAME.pid")
+	echo "$RECORDER" >>"$TMP/recorders"
+}
+
+is_gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+ask()
+{
+	echo "$2" | socat -t 90 - "UNIX-CONNECT:$1.sock"
+}
+
+# In its own session, with nothing of the terminal, and nobody waits for it.
+detaches()
+{
+	local fd
+
+	start_daemon "$TMP/a" -M 8M -e cpu-clock -F 199 -a
+	cat "$TMP/a.terminal"
+	kill -0 "$RECORDER"
+	[ "$(ps -o sid= -p "$RECORDER" | tr -d ' ')" = "$RECORDER" ]
+	for fd in 0 1 2; do
+		readlink "/proc/$RECORDER/fd/$fd"
+	done
+	[ "$(readlink "/proc/$RECORDER/fd/0")" = /dev/null ]
+	[ "$(readlink "/proc/$RECORDER/fd/1")" = "$TMP/a.log" ]
+	[ "$(readlink "/proc/$RECORDER/fd/2")" = "$TMP/a.log" ]
+	[ "$(stat -c %a "$TMP/a.log")" = 600 ]
+}
+
+serves()
+{
+	local text
+
+	run_dead
+	text=$(ask "$TMP/a" 'dump for the test')
+	echo "$text"
+	DUMP=$(sed -nE 's/.*"file": "([^"]*)".*/\1/p' <<<"$text")
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	text=$(ask "$TMP/a" status)
+	echo "$text"
+	python3 -c 'import json, sys
+s = json.loads(sys.argv[1])
+assert s["dumps"] == 1 and s["memory"] == 8 << 20 and s["window"] > 0.5 and s["cpu_time"] > 0
+assert s["lost"] >= 0 and s["pid"] == int(sys.argv[2])' "$text" "$(cat "$TMP/a.pid")"
+	grep -q 'dump .*for the test' "$TMP/a.log"
+}
+
+is_alone()
+{
+	RECORDER=$(cat "$TMP/a.pid")
+	fails_somehow "runs already, pid $RECORDER" \
+		perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/a"
+	kill -0 "$RECORDER"
+	[ "$(cat "$TMP/a.pid")" = "$RECORDER" ]
+	fails 1 "runs, pid $RECORDER: SIGUSR2" perf record --combine -o "$TMP/a"
+	# With another name there may be another one.
+	start_daemon "$TMP/b" -M 8M -e cpu-clock -F 99 -a
+	kill -TERM "$RECORDER"
+	wait_for is_gone "$RECORDER"
+	not test -e "$TMP/b.pid"
+	has_dumps "$TMP/b" 1
+}
+
+# A dump at the end, and nothing left but what is worth something.
+ends()
+{
+	local pid
+
+	pid=$(cat "$TMP/a.pid")
+	kill -TERM "$pid"
+	wait_for is_gone "$pid"
+	has_dumps "$TMP/a" 2
+	not test -e "$TMP/a.pid"
+	not test -e "$TMP/a.sock"
+	opens "$(dumps "$TMP/a" | tail -n1)"
+}
+
+# Pid file and socket of one that was killed, with the pid of somebody else in it.
+stale_files()
+{
+	start_daemon "$TMP/c" -M 8M -e cpu-clock -F 99 -a
+	kill -KILL "$RECORDER"
+	wait_for is_gone "$RECORDER"
+	[ -e "$TMP/c.pid" ]
+	[ -e "$TMP/c.sock" ]
+	echo $$ >"$TMP/c.pid"
+	start_daemon "$TMP/c" -M 8M -e cpu-clock -F 99 -a
+	ask "$TMP/c" status | grep -c "\"pid\": $RECORDER"
+	ask "$TMP/c" stop | grep -c '"file"'
+	wait_for is_gone "$RECORDER"
+	# What they left becomes one file.
+	perf record --combine -o "$TMP/c"
+	opens "$TMP/c"
+}
+
+# Whoever starts it learns that it cannot begin, and why.
+tells_why_not()
+{
+	fails_somehow 'No such file' perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/none/d"
+	fails_somehow 'cannot be opened: No such' perf record --daemon -M 8M -e cpu-clock -a \
+		-o "$TMP/d" --trigger "bpf:$TMP/none"
+	fails_somehow 'leave --daemon out' perf record --daemon -M 8M --dry-run -a -o "$TMP/d"
+	fails 1 'daemon is for a flight recorder' perf record --daemon -a true
+	# It is no reason not to begin the next time.
+	start_daemon "$TMP/d" -M 8M -e cpu-clock -F 99 -a
+	kill -TERM "$RECORDER"
+	wait_for is_gone "$RECORDER"
+}
+
+# With a service manager: READY=1 when it records, STOPPING=1, nothing detached.
+notifies()
+{
+	python3 - "$TMP" <<-'END'
+		import os, signal, socket, subprocess, sys
+
+		tmp = sys.argv[1]
+		for address in (tmp + '/notify', '\0flight-test-%d' % os.getpid()):
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		    s.settimeout(120)
+		    s.bind(address)
+		    env = dict(os.environ, NOTIFY_SOCKET=address.replace('\0', '@'))
+		    p = subprocess.Popen(['perf', 'record', '--daemon', '-M', '8M', '-a',
+		                          '-e', 'cpu-clock', '-o', tmp + '/e'], env=env)
+		    assert s.recv(4096) == b'READY=1'
+		    assert p.poll() is None
+		    assert int(open(tmp + '/e.pid').read()) == p.pid
+		    p.send_signal(signal.SIGTERM)
+		    assert s.recv(4096) == b'STOPPING=1'
+		    p.wait()
+		    print(repr(address), p.returncode)
+		    assert p.returncode in (143, -signal.SIGTERM)
+		    s.close()
+	END
+}
+
+as_nobody()
+{
+	setpriv --reuid nobody --regid nogroup --clear-groups env HOME="$TMP/user" "$@"
+}
+
+# CAP_PERFMON is all it takes to record everybody; without it, one's own tasks.
+without_root()
+{
+	local text
+
+	chmod 755 "$TMP"
+	mkdir "$TMP/user"
+	chown nobody "$TMP/user"
+	OUT_NAME=$TMP/user/f
+	setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +perfmon \
+		--ambient-caps +perfmon env HOME="$TMP/user" \
+		perf record --daemon -M 4M -a -e cpu-clock -F 199 -o "$OUT_NAME"
+	RECORDER=$(cat "$OUT_NAME.pid")
+	echo "$RECORDER" >>"$TMP/recorders"
+	grep -E '^(Uid|CapEff)' "/proc/$RECORDER/status"
+	run_dead
+	text=$(echo dump | as_nobody socat -t 90 - "UNIX-CONNECT:$OUT_NAME.sock")
+	echo "$text"
+	DUMP=$(sed -nE 's/.*"file": "([^"]*)".*/\1/p' <<<"$text")
+	[ "$(stat -c '%U %a' "$DUMP")" = 'nobody 600' ]
+	# perf reads files of others only if told to: these are copies.
+	cp "$DUMP" "$TMP/f.dump"
+	opens "$TMP/f.dump"
+	dead_have_names "$TMP/f.dump"
+	ask "$OUT_NAME" stop | grep -c '"file"'
+	wait_for is_gone "$RECORDER"
+	as_nobody perf record --combine -o "$OUT_NAME"
+	cp "$OUT_NAME" "$TMP/f.combined"
+	opens "$TMP/f.combined"
+
+	if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 1 ]; then
+		fails_somehow 'perf_event_paranoid' as_nobody \
+			perf record -M 4M -a -e cpu-clock -o "$TMP/user/g"
+	fi
+	as_nobody perf record -M 4M -e cpu-clock:u -o "$TMP/user/h" -- perf test -w noploop 1
+	cp "$(dumps "$TMP/user/h")" "$TMP/h.dump"
+	dead_have_names "$TMP/h.dump"
+}
+
+verifies_the_unit()
+{
+	sed "s|/usr/bin/perf|$(command -v perf)|" "$UNIT" >"$TMP/perf-flight.service"
+	systemd-analyze verify "$TMP/perf-flight.service"
+}
+
+flight_begin
+check "detaches when it records" detaches
+check "dump and status on its socket" serves
+check "a second one is refused" is_alone
+check "SIGTERM ends it" ends
+check "stale pid file and socket" stale_files
+check "tells why it cannot begin" tells_why_not
+check "the protocol of Type=notify" notifies
+check "a user without root, with CAP_PERFMON and without" without_root
+if command -v systemd-analyze >/dev/null; then
+	check "the systemd unit" verifies_the_unit
+else
+	echo "# SKIP the systemd unit: no systemd-analyze"
+fi
+persistent_end

@@ -1,0 +1,196 @@
+#!/bin/bash
+# perf record -M: events and BPF programs as triggers (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+EXAMPLE=$(dirname "$0")/../../examples/flight
+
+# dumped N: so many dumps, and what is known of the last one; sets DUMP
+dumped()
+{
+	wait_for has_dumps "$OUT_NAME" "$1"
+	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	grep -E '"(trigger|reason|action|swallowed)"' "$DUMP.json"
+}
+
+# A program that nobody else runs, under a name of its own.
+run_as()
+{
+	ln -sf /bin/true "$TMP/$1"
+	"$TMP/$1"
+}
+
+# What the tracepoint tells is the reason; only what passes the filter is a hit.
+tracepoint_with_filter()
+{
+	start_recorder "$TMP/a" -M 4M -e cpu-clock -F 199 -a \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*cra,sh*"/,delay=10ms'
+	run_as other
+	run_as cra,sh
+	dumped 1
+	[ "$(json "$DUMP" trigger)" = event ]
+	grep -qE '"reason": "sched:sched_process_exec by pid [0-9]+ on CPU [0-9]+: .*cra,sh' \
+		"$DUMP.json"
+	opens "$DUMP"
+	run_as other
+	run_as cra,sh
+	dumped 2
+	stop_recorder INT
+	[ "$(dumps "$TMP/a" | wc -l)" = 3 ]
+}
+
+# Any event, and it need not be where the recorder records.
+other_events()
+{
+	start_recorder "$TMP/b" -M 4M -e cpu-clock -F 199 -p $$ \
+		--trigger 'event:page-faults/period=20000,name=many-faults/,action=stop'
+	python3 -c 'import mmap
+for i in range(20): m = mmap.mmap(-1, 16 << 20); m.write(bytes(16 << 20)); m.close()'
+	wait "$RECORDER"
+	RECORDER=
+	dumped 1
+	grep -q '"reason": "many-faults' "$DUMP.json"
+	[ "$(json "$DUMP" action)" = stop ]
+}
+
+# A storm is one dump in its cooldown, which tells the others.
+storm_of_events()
+{
+	local i first
+
+	start_recorder "$TMP/c" -M 4M -e cpu-clock -F 199 -a --trigger signal \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*storm*"/,cooldown=1h'
+	for ((i = 0; i < 20; i++)); do
+		run_as storm
+	done
+	dumped 1
+	first=$(dumps "$TMP/c" | head -n1)
+	run_as storm
+	stop_recorder INT
+	json "$first" swallowed
+	# All of them were heard of: merged into that dump, or in its cooldown.
+	[ "$(json "$first" swallowed)" = 20 ]
+	[ "$(dumps "$TMP/c" | wc -l)" = 2 ]
+}
+
+supports_bpf()
+{
+	command -v clang >/dev/null && [ -e /usr/include/bpf/libbpf.h ] &&
+		mkdir -p "$TMP/bpf" && mount -t bpf none "$TMP/bpf"
+}
+
+load_example()
+{
+	make -s -C "$EXAMPLE" OUTPUT="$TMP" 2>&1
+	"$TMP/load" "$TMP/slow-syscall.bpf.o" "$TMP/bpf/slow" limit_ns=300000000 \
+		"syscall_nr=$SLEEP_NR"
+	ls "$TMP/bpf/slow"
+	[ -e "$TMP/bpf/slow/reasons" ]
+}
+
+# clock_nanosleep, which sleep uses.
+SLEEP_NR=230
+[ "$(uname -m)" = x86_64 ] || SLEEP_NR=115
+
+sleep_in()
+{
+	cp "$(command -v sleep)" "$TMP/sleeper"
+	"$TMP/sleeper" "$1"
+}
+
+# Who sleeps long besides us may be a reason as well, and ours merged into that.
+sleeper_is_the_reason()
+{
+	sleep_in 1
+	grep -rqE 'system call [0-9]+ of sleeper \(pid [0-9]+\) took [0-9]{4,} ms"' \
+		"$TMP" --include 'd.sample.*.json'
+}
+
+# A real program, loaded and pinned by somebody else, gives the reason.
+bpf_program()
+{
+	sleep_in 0.5
+	start_recorder "$TMP/d" -M 4M -e cpu-clock -F 199 -a \
+		--trigger "bpf:$TMP/bpf/slow/reasons"
+	sleep_in 0.01
+	wait_for sleeper_is_the_reason
+	DUMP=$(dumps "$TMP/d" | tail -n1)
+	grep -E '"(trigger|reason)"' "$DUMP.json"
+	[ "$(json "$DUMP" trigger)" = bpf ]
+	opens "$DUMP"
+	stop_recorder INT
+	# The map is not the recorder's.
+	[ -e "$TMP/bpf/slow/reasons" ]
+}
+
+# All kinds at once, many times; each gets its dump, and recording goes on.
+storm_of_all()
+{
+	local i
+
+	start_recorder "$TMP/e" -M 4M -e cpu-clock -F 199 -a --max-files 8 \
+		--trigger signal --trigger socket,cooldown=1s \
+		--trigger "bpf:$TMP/bpf/slow/reasons,freeze" \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*storm*"/,delay=100ms'
+	for i in {1..10}; do
+		kill -USR1 "$RECORDER"
+		run_as storm
+		sleep_in 0.4
+		printf 'dump %s\n' {1..50} | socat -t 0.1 - "UNIX-CONNECT:$TMP/e.sock" >/dev/null
+	done
+	wait_for has_dumps "$TMP/e" 4
+	run_dead
+	dump_last
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
+dump_last()
+{
+	stop_recorder INT
+	[ "$STATUS" = 130 ]
+	[ "$(dumps "$TMP/e" | wc -l)" -le 8 ]
+}
+
+refuses()
+{
+	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
+
+	fails 129 'wants an event' "${m[@]}" --trigger event
+	fails 129 'event syntax error' "${m[@]}" --trigger event:no-such-event
+	fails 129 'between two slashes' "${m[@]}" --trigger event:sched:sched_switch/prev_pid
+	fails_somehow 'refuses the filter' "${m[@]}" \
+		--trigger 'event:sched:sched_switch/nonsense == 3/'
+	fails 129 'wants the path of a pinned' "${m[@]}" --trigger bpf
+	fails_somehow 'cannot be opened: No such file' "${m[@]}" --trigger "bpf:$TMP/none"
+	[ -z "$(dumps "$TMP/q")" ]
+}
+
+# shellcheck disable=SC2317 # called by the trap
+triggers_cleanup()
+{
+	rm -rf "$TMP/bpf/slow"
+	umount "$TMP/bpf" 2>/dev/null || true
+	flight_cleanup
+}
+
+flight_begin
+trap triggers_cleanup EXIT
+check "a tracepoint with a filter" tracepoint_with_filter
+check "another event, elsewhere" other_events
+check "a storm of events" storm_of_events
+if supports_bpf; then
+	check "the example is built, loaded and pinned" load_example
+	check "a BPF program" bpf_program
+	check "a map of another kind" fails_somehow 'is no BPF ring buffer map' \
+		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger "bpf:$TMP/bpf/slow/begun"
+	check "a storm of all triggers" storm_of_all
+else
+	echo "# SKIP BPF: no clang, no libbpf, or no BPF file system"
+fi
+check "refuses what makes no sense" refuses
+persistent_end

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_DUMP_FILES_H
+#define __PERF_FLIGHT_DUMP_FILES_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+/**
+ * struct dump_file - a dump that is on disk
+ * @path: its name
+ * @bytes: of the dump and of what lies beside it
+ */
+struct dump_file {
+	char	*path;
+	u64	bytes;
+};
+
+/**
+ * struct dump_files - the dumps of an OUT, those of earlier runs as well
+ * @files: oldest first
+ * @nr: how many
+ */
+struct dump_files {
+	struct dump_file	*files;
+	size_t			nr;
+};
+
+int dump_files__list(const char *out, struct dump_files *df);
+void dump_files__free(struct dump_files *df);
+int dump_files__remove(const char *path);
+void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 max_bytes);
+
+#endif /* __PERF_FLIGHT_DUMP_FILES_H */
