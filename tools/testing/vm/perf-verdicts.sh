@@ -5,8 +5,11 @@
 # base variant and in the patched one at the same time, and compared by name. What
 # only reads tables (no kernel in it, minutes under emulation) runs on the host.
 #
-# usage: perf-verdicts.sh [shell]   the base's shell suites instead, one by one, each
-#                                   with a time-out (minutes each under emulation)
+# usage: perf-verdicts.sh [shell|selftests]
+#	shell: the base's shell suites instead, one by one, each with a time-out (minutes
+#	each under emulation); selftests: its perf_events kselftests, in debug as well
+#
+# The verdicts are in $OUT/table.md, side by side.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -15,6 +18,10 @@ set -uo pipefail
 
 export OUT=${OUT:-$BUILD/out/perf.verdicts}
 KIND=${1:-c}
+WHAT='perf test'
+OTHERS=(patched)
+# Those that the base has
+SELFTESTS=(sigtrap_threads remove_on_exec watermark_signal mmap)
 LIMIT=${LIMIT:-300}
 TABLES='PMU JSON event tests'
 
@@ -81,6 +88,11 @@ run_shell()
 		"LIMIT=$LIMIT $TOP/tools/testing/vm/${BASH_SOURCE[0]##*/} in-guest $numbers"
 }
 
+run_selftests()
+{
+	verdicts "$1" 500 "$TOP/tools/testing/vm/kselftests.sh ${SELFTESTS[*]}"
+}
+
 # in_guest NUMBER...: one by one. A time-out is a verdict, too.
 in_guest()
 {
@@ -100,30 +112,61 @@ in_guest()
 run_variant()
 {
 	"run_$KIND" "$1" || return 1
-	sed -nE 's/^ *[0-9]+(\.[0-9]+)?: (.*[^ ]) *: (Ok|Skip|FAILED!|Timeout).*/\2: \3/p' \
-		"$OUT/$1.log" >"$OUT/$1"
+	sed -nE -e 's/^ *[0-9]+(\.[0-9]+)?: (.*[^ ]) *: (Ok|Skip|FAILED!|Timeout).*/\2: \3/p' \
+		-e 's/^ok [0-9]+ (.*) # *SKIP.*/\1: Skip/p;t' -e 's/^ok [0-9]+ (.*)/\1: Ok/p' \
+		-e 's/^not ok [0-9]+ (.*)/\1: FAILED!/p' "$OUT/$1.log" >"$OUT/$1"
 }
 
+verdict_of()
+{
+	grep -m1 -F "$2: " "$OUT/$1" | sed 's/.*: //'
+}
+
+names()
+{
+	sed 's/: [^:]*$//' "$OUT/base" "${OTHERS[@]/#/$OUT/}" | sort -u
+}
+
+# compare VARIANT: with the base
 compare()
 {
 	local name before after
 	while IFS= read -r name; do
-		before=$(grep -m1 -F "$name: " "$OUT/base" | sed 's/.*: //')
-		after=$(grep -m1 -F "$name: " "$OUT/patched" | sed 's/.*: //')
+		before=$(verdict_of base "$name")
+		after=$(verdict_of "$1" "$name")
 		case "$before>$after" in
 		'FAILED!>FAILED!') echo "# fails on the base as well: $name" ;;
 		'Timeout>Timeout') echo "# takes over $LIMIT s on the base as well: $name" ;;
 		esac
 		case "$before>$after" in
 		*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip'|'Timeout>Timeout')
-			tap_ok 0 "perf test: $name"
+			tap_ok 0 "$WHAT: $name${2-}"
 			;;
 		*)
-			echo "# base: ${before:-none}, patched: ${after:-none}"
-			tap_ok 1 "perf test: $name"
+			echo "# base: ${before:-none}, $1: ${after:-none}"
+			tap_ok 1 "$WHAT: $name${2-}"
 			;;
 		esac
-	done < <(sed 's/: [^:]*$//' "$OUT/base" "$OUT/patched" | sort -u)
+	done < <(names)
+}
+
+write_table()
+{
+	local name variant
+	{
+		printf '| %s | base |' "$WHAT"
+		printf ' %s |' "${OTHERS[@]}"
+		printf '\n| --- | --- |'
+		printf ' --- |%.0s' "${OTHERS[@]}"
+		echo
+		names | while IFS= read -r name; do
+			printf '| %s |' "$name"
+			for variant in base "${OTHERS[@]}"; do
+				printf ' %s |' "$(verdict_of "$variant" "$name")"
+			done
+			echo
+		done
+	} >"$OUT/table.md"
 }
 
 if [ "$KIND" = in-guest ]; then
@@ -131,15 +174,23 @@ if [ "$KIND" = in-guest ]; then
 	in_guest "$@"
 	exit
 fi
+if [ "$KIND" = selftests ]; then
+	WHAT=selftest
+	OTHERS=(patched debug)
+fi
 mkdir -p "$OUT"
 run_variant base &
 pid=$!
-run_variant patched
-rc=$?
+rc=0
+for variant in "${OTHERS[@]}"; do
+	run_variant "$variant" || rc=1
+done
 wait $pid || rc=1
 if [ $rc != 0 ]; then
 	tail -n 5 "$OUT"/*.log
-	tap_ok 1 "perf test runs to its end on base and patched"
+	tap_ok 1 "they run to their end on base and ${OTHERS[*]}"
 fi
-compare
+compare patched
+[ "$KIND" != selftests ] || compare debug " (debug)"
+write_table
 tap_end
