@@ -19,7 +19,7 @@ packages=(
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev
 	qemu-system-x86 procps iproute2 util-linux socat jq file systemd
-	sparse shellcheck valgrind
+	sparse shellcheck valgrind '?chromium' '?chromium-driver'
 )
 
 say()

@@ -1,0 +1,706 @@
+# incident.py - one page, and a summary, of what led to an incident
+# SPDX-License-Identifier: GPL-2.0
+"""
+What a dump of the flight recorder holds, for people: perf script report incident -i DUMP
+
+perf calls process_event() for each sample, trace_unhandled() for each tracepoint,
+in the order of time. A Recording takes them in; nothing is kept of a sample but what
+is counted:
+
+    Symbols   frames and call chains, as a tree of (parent, frame), numbered
+    cells     (bin, CPU, event, task, chain) -> samples; a bin is a slice of time, so
+              that 500,000 samples are that many cells at most, and mostly far fewer
+    Switches  who ran, and who did not, from sched:sched_switch or --switch-events
+    marks     lost records and throttling, with their time
+
+At the end figures() counts what the summary shows, and Page writes the same, with the
+cells as arrays of integers in base64, into one HTML file: style, script, d3 and
+d3-flame-graph lie in incident/ beside this script, see incident/install.sh.
+
+What the window is, is told by OUT.sample.TIME.json beside the dump; without it, by the
+records themselves.
+"""
+import argparse
+import array
+import base64
+import datetime
+import html
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from collections import Counter, defaultdict
+
+NSEC = 1000000000
+IDLE = 0
+MAX_BINS = 10000
+# -1, as perf hands it over
+NO_ID = (-1, 0xffffffff)
+# Slices of time that people can name.
+BIN_WIDTHS = [n * 10 ** e for e in range(3, 12) for n in (1, 2, 5)]
+TASK_STATES = {0: 'preempted', 1: 'sleeping', 2: 'uninterruptible', 4: 'stopped', 8: 'traced',
+               16: 'dead', 32: 'dead', 64: 'parked', 128: 'idle'}
+PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT = 0, 1, 2
+# In perf_event_attr's flags: the period is a frequency.
+ATTR_FREQ = 1 << 10
+# CPU cycles, instructions and bus cycles, reference cycles; cpu-clock and task-clock.
+CLOCKS = {PERF_TYPE_HARDWARE: (0, 1, 6, 9), PERF_TYPE_SOFTWARE: (0, 1)}
+
+
+class Table:
+    """Numbers things in the order in which they come."""
+
+    def __init__(self, *first):
+        self.index = {}
+        self.items = []
+        for item in first:
+            self.number(item)
+
+    def number(self, item):
+        n = self.index.get(item)
+        if n is None:
+            n = self.index[item] = len(self.items)
+            self.items.append(item)
+        return n
+
+
+class Symbols:
+    """Frames are (name, dso, kind); chains are (parent chain, frame), root first."""
+    USER, KERNEL, STATE = range(3)
+    EMPTY = 0
+
+    def __init__(self):
+        self.frames = Table()
+        self.chains = Table((-1, -1))
+        self.raw = {}
+
+    @staticmethod
+    def kind(dso):
+        if dso.startswith('[') and dso not in ('[vdso]', '[vsyscall]', '[unknown]'):
+            return Symbols.KERNEL
+        if dso.endswith(('.ko', '.ko.xz', '.ko.gz', '.ko.zst', '/vmlinux')):
+            return Symbols.KERNEL
+        return Symbols.USER
+
+    def frame(self, name, dso):
+        key = (name, dso)
+        n = self.raw.get(key)
+        if n is None:
+            dso = dso or '[unknown]'
+            label = name or '[%s]' % os.path.basename(dso).strip('[]')
+            n = self.raw[key] = self.frames.number((label, dso, self.kind(dso)))
+        return n
+
+    def chain(self, sample):
+        entries = sample.get('callchain')
+        chain = self.EMPTY
+        if not entries:
+            frame = self.frame(sample.get('symbol'), sample.get('dso'))
+            return self.chains.number((chain, frame))
+        number = self.chains.number
+        for entry in reversed(entries):
+            symbol = entry.get('sym')
+            chain = number((chain, self.frame(symbol and symbol['name'], entry.get('dso'))))
+        return chain
+
+    def state(self, chain, state):
+        frame = self.frames.number(('(%s)' % state, '', self.STATE))
+        return self.chains.number((chain, frame))
+
+    def leaf(self, chain):
+        return self.chains.items[chain][1]
+
+
+class Switches:
+    """
+    Who runs where, and who waits.
+
+    What runs on a CPU at its first record is what its first switch takes off it; what
+    runs after its last switch runs until its last record. A task that is off at the end
+    waited until then; one that was off at the beginning is not known to have been.
+    """
+
+    def __init__(self):
+        self.running = {}
+        self.waiting = {}
+        self.run = Counter()
+        self.count = Counter()
+        self.by_cpu = defaultdict(list)
+        # (start, end, task, chain, CPU, ended)
+        self.off = []
+
+    def leave(self, time, cpu, task, tid, chain, began):
+        """tid goes off the CPU; chain None: for good"""
+        began = self.running.pop(cpu, (None, began))[1]
+        self.by_cpu[cpu].append(time)
+        if tid == IDLE:
+            return
+        self.count[task] += 1
+        self.run[task] += time - began
+        if chain is not None:
+            self.waiting[tid] = (time, task, chain, cpu)
+
+    def enter(self, time, cpu, task, tid):
+        self.running[cpu] = (task, time)
+        if tid in self.waiting:
+            self.off.append(self.wait(tid, time, True))
+
+    def wait(self, tid, end, ended):
+        start, task, chain, cpu = self.waiting.pop(tid)
+        return (start, end, task, chain, cpu, ended)
+
+    def finish(self, last, newest, tasks):
+        for cpu, (task, time) in self.running.items():
+            if task is not None and tasks[task][1] != IDLE:
+                self.run[task] += last[cpu] - time
+        for tid in list(self.waiting):
+            self.off.append(self.wait(tid, newest, False))
+
+
+class Recording:
+    """What perf told us, counted."""
+
+    def __init__(self):
+        self.symbols = Symbols()
+        self.tasks = Table()
+        self.events = Table()
+        self.kinds = {}
+        self.switches = Switches()
+        self.samples = []
+        self.first = {}
+        self.last = {}
+        self.marks = []
+        self.tid_task = {}
+        self.partial_switches = False
+
+    def seen(self, cpu, time):
+        self.last[cpu] = time
+        if cpu not in self.first:
+            self.first[cpu] = time
+
+    def task(self, pid, tid, comm):
+        task = self.tasks.number((pid, tid, comm))
+        self.tid_task[tid] = task
+        return task
+
+    def who(self, pid, tid, comm):
+        """A task on its way out has no id, and no name once its exit has been seen"""
+        if tid in NO_ID:
+            return -1, -1, '(exiting)'
+        if comm == ':%d' % tid and tid in self.tid_task:
+            return self.tasks.items[self.tid_task[tid]]
+        return pid, tid, comm
+
+    def event(self, name, kind):
+        event = self.events.number(name.rstrip(':'))
+        self.kinds[event] = kind
+        return event
+
+    def sample(self, s, kind):
+        where = s['sample']
+        time, cpu = where['time'], where['cpu']
+        self.seen(cpu, time)
+        event = self.event(s['ev_name'], kind)
+        task = self.task(*self.who(where['pid'], where['tid'], s['comm']))
+        chain = self.symbols.chain(s)
+        self.samples.append((time, cpu, event, task, chain))
+        return time, cpu, task, chain
+
+    def clock(self, s):
+        event_type, _, config = struct.unpack_from('=IIQ', s['attr'])
+        # A PMU of another type counts what it will; its samples are taken on the CPU too.
+        self.sample(s, 'clock' if config in CLOCKS.get(event_type, (config,)) else 'count')
+
+    def tracepoint(self, fields, s):
+        time, cpu, task, chain = self.sample(s, 'count')
+        if s['ev_name'].rstrip(':') != 'sched:sched_switch':
+            return
+        period, flags = struct.unpack_from('=Q', s['attr'], 16)[0], struct.unpack_from(
+            '=Q', s['attr'], 40)[0]
+        if flags & ATTR_FREQ or period > 1:
+            self.partial_switches = True
+        else:
+            self.sched_switch(time, cpu, task, chain, fields)
+
+    def sched_switch(self, time, cpu, task, chain, fields):
+        state, tid = fields['prev_state'] & 0xff, fields['prev_pid']
+        if self.tasks.items[task][2] in ('(exiting)', ':%d' % tid):
+            task = self.task_named(tid, fields['prev_comm'])
+        state = TASK_STATES.get(state & -state, 'waiting')
+        chain = None if state == 'dead' else self.symbols.state(chain, state)
+        self.switches.leave(time, cpu, task, tid, chain, self.first[cpu])
+        tid = fields['next_pid']
+        self.switches.enter(time, cpu, self.task_named(tid, fields['next_comm']), tid)
+
+    def task_named(self, tid, comm):
+        task = self.tid_task.get(tid)
+        return self.task(-1 if tid else 0, tid, comm) if task is None else task
+
+    def context_switch(self, time, cpu, pid, tid, out, preempt):
+        """PERF_RECORD_SWITCH: the same without a call chain; only where there is no other"""
+        self.seen(cpu, time)
+        if 'sched:sched_switch' in self.events.index:
+            return
+        task = self.tid_task.get(tid)
+        if task is None:
+            task = self.task(pid, tid, '[%d]' % tid if tid else 'swapper')
+        if out:
+            chain = self.symbols.state(Symbols.EMPTY, 'preempted' if preempt else 'sleeping')
+            self.switches.leave(time, cpu, task, tid, chain, self.first[cpu])
+        else:
+            self.switches.enter(time, cpu, task, tid)
+
+    def mark(self, kind, cpu, time, count=1):
+        self.marks.append((kind, cpu, time, count))
+
+
+def run_perf(*args):
+    """What a perf command prints, or nothing: its warnings are perf script's own, too"""
+    return subprocess.run(('perf',) + args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          check=False).stdout.decode('utf-8', 'replace')
+
+
+class Machine:
+    """What the file's header tells, and what lies beside the file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.header = {}
+        self.manifest = self.read_manifest()
+        for line in run_perf('report', '--header-only', '-i', path).splitlines():
+            match = re.match(r'# ([a-z][a-z ]*?)\s*[:=] *(.*)', line)
+            if match:
+                self.header.setdefault(match[1], match[2])
+
+    def read_manifest(self):
+        try:
+            with open(self.path + '.json', encoding='utf-8') as f:
+                manifest = json.load(f)
+            return manifest if isinstance(manifest, dict) else {}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as err:
+            print('%s.json is left out: %s' % (self.path, err), file=sys.stderr)
+            return {}
+
+    def reference(self):
+        """(wall clock, clock of the records) in ns, at one moment"""
+        match = re.search(r'= (\d+)\.(\d+) \(TOD\) = (\d+)\.(\d+)',
+                          self.header.get('reference time', ''))
+        if not match:
+            return None
+        return tuple(int(match[i]) * NSEC + int(match[i + 1].ljust(9, '0')) for i in (1, 3))
+
+    def trigger(self):
+        """When it was triggered, on the clock of the records, or None"""
+        match = re.match(r'(\d{8}T\d{6})\.(\d{3})Z$', str(self.manifest.get('time', '')))
+        reference = self.reference()
+        if not match or not reference:
+            return None
+        utc = datetime.datetime.strptime(match[1], '%Y%m%dT%H%M%S').replace(
+            tzinfo=datetime.timezone.utc)
+        return int(utc.timestamp()) * NSEC + int(match[2]) * 1000000 - reference[0] + reference[1]
+
+    def lost(self):
+        """(CPU, time, records) of each PERF_RECORD_LOST"""
+        # No sample has that task; the records of what was lost are shown all the same.
+        text = run_perf('script', '-i', self.path, '--show-lost-events', '--tid', '2147483647',
+                        '--ns', '-F', 'comm,tid,cpu,time')
+        pattern = re.compile(r'\[(\d+)\]\s+(\d+)\.(\d+):.*PERF_RECORD_LOST.*?lost (\d+)')
+        for line in text.splitlines():
+            match = pattern.search(line)
+            if match:
+                yield (int(match[1]), int(match[2]) * NSEC + int(match[3].ljust(9, '0')),
+                       int(match[4]))
+
+
+class Figures:
+    """What the summary and the page show, counted from a Recording once."""
+
+    def __init__(self, recording, machine):
+        self.r = recording
+        self.machine = machine
+        manifest = machine.manifest
+        self.cpus = {c['cpu']: c for c in manifest.get('cpus', []) if isinstance(c, dict)}
+        self.trigger = machine.trigger()
+        times = list(recording.first.values()) + list(recording.last.values())
+        self.oldest = min(times, default=0)
+        self.newest = max(times, default=0)
+        if self.trigger is not None and not \
+           self.oldest - 60 * NSEC < self.trigger < self.newest + 60 * NSEC:
+            self.trigger = None
+        self.end = max(self.newest, self.trigger or 0)
+        recording.switches.finish(recording.last, self.newest, recording.tasks.items)
+        self.clock = self.clock_event()
+
+    def clock_event(self):
+        """The event whose samples say who was on a CPU"""
+        counts = Counter(s[2] for s in self.r.samples)
+        clocks = [e for e in counts if self.r.kinds[e] == 'clock']
+        return max(clocks, key=lambda e: counts[e], default=None)
+
+    def on_cpu(self):
+        return [s for s in self.r.samples if s[2] == self.clock]
+
+    def per_cpu(self):
+        rows = {}
+        for cpu in sorted(set(self.r.first) | set(self.cpus)):
+            told = self.cpus.get(cpu, {})
+            rows[cpu] = {
+                'cpu': cpu, 'samples': 0,
+                'switches': len(self.r.switches.by_cpu.get(cpu, ())),
+                'oldest': self.r.first.get(cpu), 'newest': self.r.last.get(cpu),
+                'lost': sum(m[3] for m in self.r.marks if m[0] == 'lost' and m[1] == cpu),
+                'throttled': sum(1 for m in self.r.marks if m[0] == 'throttled' and m[1] == cpu),
+                'given_up': told.get('given_up', 0), 'way': told.get('way', ''),
+            }
+            rows[cpu]['lost'] = max(rows[cpu]['lost'], told.get('lost', 0))
+        for sample in self.r.samples:
+            rows[sample[1]]['samples'] += 1
+        return list(rows.values())
+
+    def events(self):
+        counts = Counter(s[2] for s in self.r.samples)
+        return [{'name': name, 'kind': self.r.kinds[e], 'samples': counts[e]}
+                for e, name in enumerate(self.r.events.items)]
+
+    def tasks(self):
+        samples = Counter(s[3] for s in self.on_cpu())
+        off = Counter()
+        for start, end, task, _, _, _ in self.r.switches.off:
+            off[task] += end - start
+        rows = [{'pid': pid, 'tid': tid, 'comm': comm, 'samples': samples[task],
+                 'switches': self.r.switches.count[task], 'on_ns': self.r.switches.run[task],
+                 'off_ns': off[task]}
+                for task, (pid, tid, comm) in enumerate(self.r.tasks.items)]
+        rows = [row for row in rows if row['samples'] or row['switches']]
+        return sorted(rows, key=lambda row: (-row['samples'], -row['on_ns'], row['tid']))
+
+    def functions(self):
+        """[name, dso, self, total] by samples; a function counts once in a chain"""
+        own, total = Counter(), Counter()
+        chains = self.r.symbols.chains.items
+        for chain, count in Counter(s[4] for s in self.on_cpu()).items():
+            own[self.r.symbols.leaf(chain)] += count
+            frames = set()
+            while chain > Symbols.EMPTY:
+                chain, frame = chains[chain]
+                frames.add(frame)
+            for frame in frames:
+                total[frame] += count
+        rows = [{'name': frames[0], 'dso': frames[1], 'self': own[n], 'total': total[n]}
+                for n, frames in enumerate(self.r.symbols.frames.items) if total[n]]
+        return sorted(rows, key=lambda row: (-row['self'], -row['total'], row['name']))
+
+    def waits(self):
+        """Off-CPU time by who waited and how"""
+        sums = Counter()
+        for start, end, task, chain, _, _ in self.r.switches.off:
+            sums[task, self.r.symbols.frames.items[self.r.symbols.leaf(chain)][0]] += end - start
+        return [{'comm': self.r.tasks.items[task][2], 'tid': self.r.tasks.items[task][1],
+                 'state': state.strip('()'), 'off_ns': ns}
+                for (task, state), ns in sums.most_common()]
+
+    def what(self):
+        """What triggered, when, on which machine: (name, value) pairs"""
+        m, h = self.machine.manifest, self.machine.header
+        time = str(m.get('time', ''))
+        match = re.match(r'(....)(..)(..)T(..)(..)(..\.\d+)Z', time)
+        if match:
+            time = '%s-%s-%s %s:%s:%s UTC' % match.groups()
+        swallowed = m.get('swallowed')
+        pairs = [
+            ('Trigger', ', '.join(str(m[k]) for k in ('trigger', 'reason') if m.get(k))),
+            ('Action', m.get('action')),
+            ('Time', time or h.get('captured on')),
+            ('Host', m.get('host') or h.get('hostname')),
+            ('Kernel', m.get('kernel') or h.get('os release')),
+            ('Boot', m.get('boot_id')),
+            ('CPU', h.get('cpudesc')),
+            ('CPUs', h.get('nrcpus online')),
+            ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
+            ('Command', h.get('cmdline')),
+            ('File', os.path.basename(self.machine.path)),
+        ]
+        return [(name, str(value)) for name, value in pairs if value]
+
+    def notes(self):
+        """What the reader must know before believing the rest"""
+        notes = []
+        lost = sum(c['lost'] for c in self.per_cpu())
+        given_up = sum(c['given_up'] for c in self.per_cpu())
+        if not self.machine.manifest:
+            notes.append('There is no %s.json: what triggered, and what was given up, is not '
+                         'known.' % os.path.basename(self.machine.path))
+        if lost:
+            notes.append('%d records were lost: the kernel had no room for them.' % lost)
+        if given_up:
+            notes.append('%d bytes were given up: they were overwritten while they were read.'
+                         % given_up)
+        if self.machine.manifest.get('unresolved'):
+            notes.append('%d samples are of tasks that nothing is known about.'
+                         % self.machine.manifest['unresolved'])
+        if self.r.partial_switches:
+            notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
+                         'CPU are not known: record it with sched:sched_switch/period=1/.')
+        if self.r.samples and self.clock is None:
+            notes.append('No event samples the CPUs by time (cpu-clock, cycles): who was on '
+                         'a CPU is not known.')
+        return notes
+
+    def all(self):
+        return {
+            'machine': dict(self.what()), 'notes': self.notes(),
+            'oldest': self.oldest, 'newest': self.newest, 'trigger': self.trigger,
+            'window_ns': self.newest - self.oldest, 'samples': len(self.r.samples),
+            'clock': None if self.clock is None else self.r.events.items[self.clock],
+            'on_cpu_samples': len(self.on_cpu()),
+            'events': self.events(), 'cpus': self.per_cpu(), 'tasks': self.tasks(),
+            'functions': self.functions(), 'waits': self.waits(),
+        }
+
+
+def seconds(ns):
+    return '%.3f' % (ns / NSEC)
+
+
+def percent(part, whole):
+    return '%.2f%%' % (100 * part / whole) if whole else '-'
+
+
+def table(title, heads, rows, out):
+    """Columns as wide as what is in them; a head that begins with < is left-aligned"""
+    print('\n%s' % title, file=out)
+    if not rows:
+        print('  none', file=out)
+        return
+    left = [head.startswith('<') for head in heads]
+    cells = [[head.lstrip('<') for head in heads]] + [[str(c) for c in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    for row in cells:
+        print(('  ' + '  '.join(c.ljust(w) if l else c.rjust(w)
+                                for c, w, l in zip(row, widths, left))).rstrip(), file=out)
+
+
+def summary(figures, out, limit=10):
+    """The figures of the page, for a terminal"""
+    all_of = figures['on_cpu_samples']
+    for name, value in figures['machine'].items():
+        print('%-10s %s' % (name, value), file=out)
+    print('%-10s %s s, %s .. %s' % ('Window', seconds(figures['window_ns']),
+                                    seconds(figures['oldest']), seconds(figures['newest'])),
+          file=out)
+    if figures['trigger'] is not None:
+        print('%-10s at %s' % ('Triggered', seconds(figures['trigger'])), file=out)
+    print('%-10s %d' % ('Samples', figures['samples']), file=out)
+    for note in figures['notes']:
+        print('Note: %s' % note, file=out)
+    table('Events', ['<EVENT', 'SAMPLES'],
+          [(e['name'], e['samples']) for e in figures['events']], out)
+    table('CPUs', ['CPU', 'SAMPLES', 'SWITCHES', 'OLDEST(s)', 'NEWEST(s)', 'LOST', 'THROTTLED',
+                   'GIVEN UP', '<WAY'],
+          [(c['cpu'], c['samples'], c['switches'],
+            '-' if c['oldest'] is None else seconds(c['oldest']),
+            '-' if c['newest'] is None else seconds(c['newest']),
+            c['lost'], c['throttled'], c['given_up'], c['way']) for c in figures['cpus']], out)
+    table('Tasks, by samples of %s' % (figures['clock'] or 'no clock'),
+          ['TID', '<TASK', 'SAMPLES', 'SHARE', 'SWITCHES', 'ON-CPU(s)', 'OFF-CPU(s)'],
+          [(t['tid'], t['comm'], t['samples'], percent(t['samples'], all_of), t['switches'],
+            seconds(t['on_ns']), seconds(t['off_ns'])) for t in figures['tasks'][:limit]], out)
+    table('Functions, by samples of %s' % (figures['clock'] or 'no clock'),
+          ['SELF', 'SHARE', 'TOTAL', '<FUNCTION', '<IN'],
+          [(f['self'], percent(f['self'], all_of), f['total'], f['name'][:60], f['dso'])
+           for f in figures['functions'][:limit]], out)
+    if figures['waits']:
+        table('Off the CPU', ['TID', '<TASK', '<HOW', 'TIME(s)'],
+              [(w['tid'], w['comm'], w['state'], seconds(w['off_ns']))
+               for w in figures['waits'][:limit]], out)
+
+
+def packed(code, values):
+    """Integers for a typed array of JavaScript, little-endian"""
+    numbers = array.array(code, values)
+    if sys.byteorder == 'big':
+        numbers.byteswap()
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+class Page:
+    """The HTML page: Figures for its tables, and cells to count any part of the window."""
+    ASSETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'incident')
+    LIBRARIES = ('d3', 'd3-flame-graph')
+
+    def __init__(self, figures):
+        self.f = figures
+        self.r = figures.r
+        self.start = figures.oldest
+        self.width = max(figures.end - self.start, 1)
+        self.bin = next((w for w in BIN_WIDTHS if self.width // w < MAX_BINS), BIN_WIDTHS[-1])
+        # Times of waits fit into 32 bits in this unit.
+        self.tick = max(1000, -(-self.width // (1 << 32)))
+
+    def cells(self):
+        cells = Counter(((s[0] - self.start) // self.bin,) + s[1:] for s in self.r.samples)
+        keys = sorted(cells)
+        columns = list(zip(*keys)) or [()] * 5
+        data = {name: packed(code, column) for (name, code), column in
+                zip((('bin', 'I'), ('cpu', 'H'), ('event', 'B'), ('task', 'I'), ('chain', 'I')),
+                    columns)}
+        data['count'] = packed('I', [cells[key] for key in keys])
+        return data
+
+    def waits(self):
+        """Whole ones; those shorter than a bin are added up where they begin"""
+        rows, short = [], Counter()
+        for start, end, task, chain, _, _ in self.r.switches.off:
+            if end - start < self.bin:
+                short[(start - self.start) // self.bin, task, chain] += end - start
+            else:
+                rows.append((start - self.start, end - self.start, end - start, task, chain))
+        for (bin_, task, chain), ns in short.items():
+            rows.append((bin_ * self.bin, (bin_ + 1) * self.bin, ns, task, chain))
+        rows.sort()
+        tick = self.tick
+        return {
+            'start': packed('I', [r[0] // tick for r in rows]),
+            'end': packed('I', [min(r[1] // tick, 0xffffffff) for r in rows]),
+            # How long within that: as long as the whole, but for those added up.
+            'time': packed('d', [r[2] for r in rows]),
+            'task': packed('I', [r[3] for r in rows]),
+            'chain': packed('I', [r[4] for r in rows]),
+        }
+
+    def switches(self):
+        counts = Counter((cpu, (time - self.start) // self.bin)
+                         for cpu, times in self.r.switches.by_cpu.items() for time in times)
+        keys = sorted(counts)
+        return {'cpu': packed('H', [k[0] for k in keys]), 'bin': packed('I', [k[1] for k in keys]),
+                'count': packed('I', [counts[k] for k in keys])}
+
+    def data(self):
+        figures = self.f.all()
+        for name in ('functions', 'waits', 'tasks'):
+            # The page counts them itself, from the cells, for the part that is selected.
+            del figures[name]
+        dsos = Table('')
+        chains = self.r.symbols.chains.items
+        figures.update({
+            'start': self.start, 'width': self.width, 'bin': self.bin, 'tick': self.tick,
+            'what': self.f.what(), 'clockEvent': self.f.clock,
+            'taskNames': self.r.tasks.items,
+            'frames': [(name, dsos.number(dso), kind)
+                       for name, dso, kind in self.r.symbols.frames.items],
+            'dsos': dsos.items,
+            'chains': {'parent': packed('i', [c[0] for c in chains]),
+                       'frame': packed('i', [c[1] for c in chains])},
+            'cells': self.cells(), 'off': self.waits(), 'switches': self.switches(),
+            'marks': [(kind, cpu, time - self.start, n) for kind, cpu, time, n in self.r.marks],
+            'hasSwitches': bool(self.r.switches.by_cpu),
+        })
+        return figures
+
+    def read(self, *path):
+        with open(os.path.join(self.ASSETS, *path), encoding='utf-8') as f:
+            return f.read()
+
+    def library(self):
+        """d3 and d3-flame-graph with their licences; nothing if they were not installed"""
+        parts = {'script': '', 'style': '', 'licences': ''}
+        for name in self.LIBRARIES:
+            try:
+                script = self.read('lib', name + '.js')
+                licence = self.read('lib', name + '.LICENSE')
+            except OSError:
+                return {'script': '', 'style': '', 'licences': ''}
+            comment = licence.replace('*/', '* /')
+            parts['script'] += '<script>/* %s\n\n%s */\n%s</script>\n' % (
+                name, comment, script.replace('</script', '<\\/script'))
+            parts['licences'] += '<h3>%s</h3><pre>%s</pre>' % (name, html.escape(licence))
+        parts['style'] = self.read('lib', 'd3-flame-graph.css')
+        return parts
+
+    def write(self, f):
+        library = self.library()
+        title = ' '.join(filter(None, (self.f.machine.manifest.get('host'),
+                                       os.path.basename(self.f.machine.path))))
+        # "<" never ends the element that the data lie in.
+        data = json.dumps(self.data(), separators=(',', ':')).replace('<', '\\u003c')
+        values = {
+            'title': html.escape(title), 'style': library['style'] + self.read('incident.css'),
+            'library': library['script'], 'licences': library['licences'], 'data': data,
+            'script': self.read('incident.js'),
+        }
+        f.write(re.sub(r'@(%s)@' % '|'.join(values), lambda m: values[m[1]],
+                       self.read('incident.html')))
+        return bool(library['script'])
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog='perf script report incident', description='Write an '
+                                     'HTML page about a recording, and tell its figures.')
+    parser.add_argument('-i', '--input', default='perf.data', help='the dump')
+    parser.add_argument('-o', '--output', help='the page (DUMP.html)')
+    parser.add_argument('--json', action='store_true',
+                        help='print the figures as JSON, and write a page only with -o')
+    return parser.parse_args()
+
+
+def write_page(figures, path):
+    page = Page(figures)
+    temporary = '%s.%d' % (path, os.getpid())
+    try:
+        # What a dump says is nobody else's: like the dump.
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, 'w', encoding='utf-8', errors='replace') as f:
+            whole = page.write(f)
+        os.rename(temporary, path)
+    except OSError as err:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        sys.exit('incident: %s: %s' % (path, err.strerror))
+    print('\nThe page is %s' % path, file=sys.stderr)
+    if not whole:
+        print('It has no flame graph: when this perf was built there was no npm, or no network, '
+              'to fetch d3 and d3-flame-graph.', file=sys.stderr)
+
+
+def trace_end():
+    for cpu, time, count in machine.lost():
+        recording.mark('lost', cpu, time, count)
+    figures = Figures(recording, machine)
+    counted = figures.all()
+    try:
+        if args.json:
+            print(json.dumps(counted))
+        else:
+            summary(counted, sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if args.output or not args.json:
+        write_page(figures, args.output or args.input + '.html')
+
+
+def process_event(event):
+    recording.clock(event)
+
+
+def trace_unhandled(_name, _context, fields, event):
+    recording.tracepoint(fields, event)
+
+
+# perf gives so many of them.
+def context_switch(time, cpu, pid, tid, _next_pid, _next_tid, _machine, out, preempt, *_):
+    recording.context_switch(time, cpu, pid, tid, out, preempt)
+
+
+def throttle(time, _id, _stream, cpu, _pid, _tid):
+    recording.mark('throttled', cpu, time)
+
+
+args = arguments()
+machine = Machine(args.input)
+recording = Recording()

@@ -1,0 +1,1000 @@
+// SPDX-License-Identifier: GPL-2.0
+//
+// The page of perf script report incident.
+//
+// The data are cells, (bin, CPU, event, task, chain) -> samples, sorted by bin, and waits.
+// Whatever is shown of a part of the window is counted from them when the part is selected;
+// nothing is drawn for each sample. Bins are numbered from the first record on; a part is
+// [from, to) in bins.
+//
+//	Data		the arrays, decoded, and what is found by index
+//	count()		the samples or the times of a part, by task and chain
+//	Timeline	the part that is seen, the part that is selected, the canvas
+//	Flame		the tree of a count, drawn by d3-flame-graph where it is there
+//	Tables		top tasks and functions of a count, and what is of the whole window
+'use strict';
+
+(() => {
+const NSEC = 1e9;
+const COLOURS = 8, MOST_FRAMES = 4000;
+const KERNEL = 1, STATE = 2;
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($('data').textContent);
+
+function element(name, attributes, ...children)
+{
+	const e = document.createElement(name);
+
+	for (const [key, value] of Object.entries(attributes || {}))
+		e.setAttribute(key, value);
+	e.append(...children);
+	return e;
+}
+
+function unpack(type, text)
+{
+	const raw = atob(text), bytes = new Uint8Array(raw.length);
+
+	for (let i = 0; i < raw.length; i++)
+		bytes[i] = raw.charCodeAt(i);
+	return new type(bytes.buffer);
+}
+
+const U8 = Uint8Array, U16 = Uint16Array, U32 = Uint32Array, S32 = Int32Array, F64 = Float64Array;
+const unpackAll = (o, types) => Object.fromEntries(
+	Object.entries(types).map(([key, type]) => [key, unpack(type, o[key])]));
+const cells = unpackAll(data.cells,
+	{bin: U32, cpu: U16, event: U8, task: U32, chain: U32, count: U32});
+const off = unpackAll(data.off, {start: U32, end: U32, time: F64, task: U32, chain: U32});
+const switches = unpackAll(data.switches, {cpu: U16, bin: U32, count: U32});
+const chains = unpackAll(data.chains, {parent: S32, frame: S32});
+const bins = Math.floor(data.width / data.bin) + 1;
+
+const comms = [], commOf = [];
+{
+	const index = new Map();
+
+	for (const [, , comm] of data.taskNames) {
+		if (!index.has(comm)) {
+			index.set(comm, comms.length);
+			comms.push(comm);
+		}
+		commOf.push(index.get(comm));
+	}
+}
+const isIdle = (task) => data.taskNames[task][1] === 0;
+
+// The first cell of a bin, or of the next one that has any.
+function firstCell(bin)
+{
+	let low = 0, high = cells.bin.length;
+
+	while (low < high) {
+		const middle = (low + high) >> 1;
+
+		if (cells.bin[middle] < bin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// Cells and switches of each CPU, in the order of time.
+function byCpu(cpus)
+{
+	const lists = new Map(data.cpus.map((c) => [c.cpu, []]));
+
+	cpus.forEach((cpu, i) => lists.get(cpu).push(i));
+	return lists;
+}
+const cellsOf = byCpu(cells.cpu), switchesOf = byCpu(switches.cpu);
+
+// ---- words
+
+const number = (n) => Math.round(n).toLocaleString('en-US');
+const share = (part, all) => (all ? (100 * part / all).toFixed(2) : '0.00') + ' %';
+const base = data.trigger === null ? data.start : data.trigger;
+
+function duration(ns)
+{
+	if (ns >= NSEC)
+		return (ns / NSEC).toFixed(3) + ' s';
+	return ns >= 1e6 ? (ns / 1e6).toFixed(3) + ' ms' : (ns / 1e3).toFixed(1) + ' µs';
+}
+
+function signed(ns, digits)
+{
+	const text = (Math.abs(ns) / NSEC).toFixed(digits);
+
+	if (!Number(text))
+		return '0 s';
+	return (ns < 0 ? '−' : data.trigger === null ? '' : '+') + text + ' s';
+}
+
+const timeOf = (bin) => data.start - base + bin * data.bin;
+
+// ---- counting
+
+const view = {kind: 'event', event: data.clockEvent};
+
+function add(map, key, n)
+{
+	map.set(key, (map.get(key) || 0) + n);
+}
+
+// {pairs: Map of task * chains + chain -> value, total, unit} of a part of the window.
+function count(from, to)
+{
+	const pairs = new Map(), nr = chains.parent.length;
+	let total = 0;
+
+	if (view.kind === 'off') {
+		const scale = data.bin / data.tick, start = from * scale, end = to * scale;
+
+		for (let i = 0; i < off.start.length && off.start[i] < end; i++) {
+			const length = off.end[i] - off.start[i];
+			const inside = Math.min(off.end[i], end) - Math.max(off.start[i], start);
+
+			if (inside <= 0 || !length)
+				continue;
+			const value = off.time[i] * Math.min(inside / length, 1);
+
+			add(pairs, off.task[i] * nr + off.chain[i], value);
+			total += value;
+		}
+	} else {
+		for (let i = firstCell(from), end = firstCell(to); i < end; i++) {
+			if (cells.event[i] !== view.event)
+				continue;
+			add(pairs, cells.task[i] * nr + cells.chain[i], cells.count[i]);
+			total += cells.count[i];
+		}
+	}
+	return {pairs, total, nr};
+}
+
+const amount = (n) => (view.kind === 'off' ? duration(n) : number(n) + ' samples');
+
+// ---- timeline
+
+// The tasks with most samples have colours; the idle one is the gap that others leave.
+const ranking = (() => {
+	const sums = new Map();
+
+	for (let i = 0; i < cells.bin.length; i++)
+		if (cells.event[i] === data.clockEvent && !isIdle(cells.task[i]))
+			add(sums, commOf[cells.task[i]], cells.count[i]);
+	return [...sums].sort((a, b) => b[1] - a[1]).map(([comm]) => comm);
+})();
+const colourOf = new Uint8Array(comms.length).fill(COLOURS);
+ranking.slice(0, COLOURS).forEach((comm, i) => { colourOf[comm] = i; });
+
+const part = {from: 0, to: bins, selection: null};
+const selected = () => part.selection || [0, bins];
+const MARGIN = 64, AXIS = 34;
+let scheme = {};
+
+function readScheme()
+{
+	const style = getComputedStyle(document.documentElement);
+	const get = (name) => style.getPropertyValue(name).trim();
+
+	scheme = {font: '12px ' + getComputedStyle(document.body).fontFamily};
+	for (const name of ['back', 'panel', 'text', 'quiet', 'rule', 'accent', 'trigger', 'lost',
+			    'throttled', 'switches', 'gap', 'shade', 'other'])
+		scheme[name] = get('--' + name);
+	scheme.tasks = [...Array(COLOURS).keys()].map((i) => get('--c' + i));
+	scheme.tasks.push(scheme.other);
+}
+
+function rowHeight()
+{
+	const nr = data.cpus.length;
+
+	return nr <= 4 ? 60 : nr <= 12 ? 36 : nr <= 32 ? 24 : 14;
+}
+
+// A column is so wide that some samples fall into each, else nothing but noise is seen.
+function columnWidth()
+{
+	const seen = (firstCell(part.to) - firstCell(part.from)) / data.cpus.length;
+
+	return Math.max(2, Math.min(Math.ceil(4 * plotWidth() / Math.max(seen, 1)), 8));
+}
+
+const plotWidth = () => Math.max($('timeline').clientWidth - MARGIN - 8, 50);
+const toX = (bin) => MARGIN + (bin - part.from) / (part.to - part.from) * plotWidth();
+const toBin = (x) => part.from + (x - MARGIN) / plotWidth() * (part.to - part.from);
+
+function prepare(canvas, width, height)
+{
+	const ratio = window.devicePixelRatio || 1, context = canvas.getContext('2d');
+
+	canvas.width = Math.round(width * ratio);
+	canvas.height = Math.round(height * ratio);
+	canvas.style.width = width + 'px';
+	canvas.style.height = height + 'px';
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	context.clearRect(0, 0, width, height);
+	context.font = scheme.font;
+	return context;
+}
+
+function step(span, most)
+{
+	for (let e = -6; e < 6; e++)
+		for (const m of [1, 2, 5])
+			if (span / (m * 10 ** e) <= most)
+				return [m * 10 ** e, Math.max(0, -e)];
+	return [span, 0];
+}
+
+function drawAxis()
+{
+	const width = $('timeline').clientWidth, c = prepare($('axis'), width, AXIS);
+	const first = timeOf(part.from) / NSEC, last = timeOf(part.to) / NSEC;
+	const [gap, digits] = step(last - first, Math.max(plotWidth() / 110, 2));
+
+	c.fillStyle = scheme.panel;
+	c.fillRect(0, 0, width, AXIS);
+	c.fillStyle = scheme.quiet;
+	c.textAlign = 'center';
+	for (let i = Math.ceil(first / gap); i * gap <= last; i++) {
+		const x = toX((i * gap * NSEC - timeOf(0)) / data.bin);
+		const text = signed(i * gap * NSEC, digits), half = c.measureText(text).width / 2;
+
+		c.fillRect(x, AXIS - 6, 1, 6);
+		if (x - half > MARGIN - 20 && x + half < width)
+			c.fillText(text, x, AXIS - 10);
+	}
+	if (data.trigger !== null) {
+		const x = toX((data.trigger - data.start) / data.bin);
+
+		if (x >= MARGIN && x <= width) {
+			c.fillStyle = scheme.trigger;
+			c.fillRect(x - 1, AXIS - 6, 2, 6);
+			c.textAlign = x > width - 60 ? 'right' : 'center';
+			c.fillText('trigger', x, 11);
+		}
+	}
+}
+
+// How many samples of each colour each column of a CPU has.
+function columns(cpu, width, wide)
+{
+	const sums = new Float32Array(width * (COLOURS + 1));
+	const scale = plotWidth() / wide / (part.to - part.from);
+
+	for (const i of cellsOf.get(cpu)) {
+		const bin = cells.bin[i];
+
+		if (bin < part.from || bin >= part.to || cells.event[i] !== data.clockEvent ||
+		    isIdle(cells.task[i]))
+			continue;
+		const x = Math.min(Math.floor((bin - part.from) * scale), width - 1);
+
+		sums[x * (COLOURS + 1) + colourOf[commOf[cells.task[i]]]] += cells.count[i];
+	}
+	return sums;
+}
+
+function density(cpu, width, wide)
+{
+	const sums = new Float32Array(width), scale = plotWidth() / wide / (part.to - part.from);
+
+	for (const i of switchesOf.get(cpu)) {
+		const bin = switches.bin[i];
+
+		if (bin >= part.from && bin < part.to)
+			sums[Math.min(Math.floor((bin - part.from) * scale), width - 1)] +=
+				switches.count[i];
+	}
+	return sums;
+}
+
+function hatch(c, x, y, width, height)
+{
+	c.save();
+	c.beginPath();
+	c.rect(x, y, width, height);
+	c.clip();
+	c.strokeStyle = scheme.gap;
+	c.globalAlpha = 0.7;
+	for (let i = x - height; i < x + width + height; i += 6) {
+		c.beginPath();
+		c.moveTo(i, y + height);
+		c.lineTo(i + height, y);
+		c.stroke();
+	}
+	c.restore();
+}
+
+function drawRow(c, wide, y, height, sums, most, many)
+{
+	const band = data.hasSwitches ? 4 : 0, room = height - band - 5;
+
+	for (let x = 0; x * (COLOURS + 1) < sums.length; x++) {
+		let top = y + 2 + room;
+
+		for (let i = 0; i <= COLOURS; i++) {
+			const n = sums[x * (COLOURS + 1) + i];
+
+			if (!n)
+				continue;
+			const size = Math.max(n / most * room, 0.5);
+
+			c.fillStyle = scheme.tasks[i];
+			c.fillRect(MARGIN + wide * x, top - size, wide, size);
+			top -= size;
+		}
+	}
+	c.fillStyle = scheme.switches;
+	many.counts.forEach((n, x) => {
+		if (n) {
+			c.globalAlpha = 0.25 + 0.75 * n / many.most;
+			c.fillRect(MARGIN + wide * x, y + height - band - 2, wide, band);
+		}
+	});
+	c.globalAlpha = 1;
+}
+
+function drawMarks(c, cpu, y, height)
+{
+	const oldest = cpu.oldest === null ? bins : (cpu.oldest - data.start) / data.bin;
+	const x = Math.min(toX(oldest), MARGIN + plotWidth()), left = Math.max(toX(0), MARGIN);
+
+	if (x - left > 1)
+		hatch(c, left, y + 2, x - left, height - 4);
+	if (cpu.given_up && x >= MARGIN) {
+		c.fillStyle = scheme.gap;
+		c.fillRect(x, y + 1, 4, height - 2);
+	}
+	for (const [kind, which, time, n] of data.marks) {
+		const at = toX(time / data.bin);
+
+		if (which !== cpu.cpu || at < MARGIN || at > MARGIN + plotWidth())
+			continue;
+		c.fillStyle = kind === 'lost' ? scheme.lost : scheme.throttled;
+		c.fillRect(at - 1, y + 1, n > 1 ? 3 : 2, height - 2);
+	}
+}
+
+function drawCpus()
+{
+	const width = $('rows').clientWidth, height = rowHeight();
+	const c = prepare($('cpus'), width, height * data.cpus.length);
+	const wide = columnWidth(), nr = Math.ceil(plotWidth() / wide);
+	const all = data.cpus.map((cpu) => columns(cpu.cpu, nr, wide));
+	const many = data.cpus.map((cpu) => density(cpu.cpu, nr, wide));
+	let most = 1, mostSwitches = 1;
+
+	for (const sums of all)
+		for (let x = 0; x < sums.length; x += COLOURS + 1) {
+			let n = 0;
+
+			for (let i = 0; i <= COLOURS; i++)
+				n += sums[x + i];
+			most = Math.max(most, n);
+		}
+	for (const counts of many)
+		mostSwitches = counts.reduce((a, n) => Math.max(a, n), mostSwitches);
+	data.cpus.forEach((cpu, i) => {
+		const y = i * height;
+
+		c.fillStyle = scheme.rule;
+		c.fillRect(0, y, width, 1);
+		c.fillStyle = scheme.quiet;
+		c.textAlign = 'right';
+		c.textBaseline = 'middle';
+		c.fillText('CPU ' + cpu.cpu, MARGIN - 10, y + height / 2);
+		drawRow(c, wide, y, height, all[i], most, {counts: many[i], most: mostSwitches});
+		drawMarks(c, cpu, y, height);
+	});
+	drawSelection(c, height * data.cpus.length);
+}
+
+function drawSelection(c, height)
+{
+	const right = MARGIN + plotWidth();
+
+	if (data.trigger !== null) {
+		const x = toX((data.trigger - data.start) / data.bin);
+
+		if (x >= MARGIN && x <= right + 1) {
+			c.fillStyle = scheme.trigger;
+			c.fillRect(x - 1, 0, 2, height);
+		}
+	}
+	if (!part.selection)
+		return;
+	const clamp = (x) => Math.min(Math.max(x, MARGIN), right);
+	const [from, to] = part.selection.map((bin) => clamp(toX(bin)));
+
+	c.fillStyle = scheme.shade;
+	c.fillRect(MARGIN, 0, from - MARGIN, height);
+	c.fillRect(to, 0, right - to, height);
+	c.fillStyle = scheme.accent;
+	c.fillRect(from - 1, 0, 2, height);
+	c.fillRect(to - 1, 0, 2, height);
+}
+
+function drawTimeline()
+{
+	drawAxis();
+	drawCpus();
+	$('zoom-out').disabled = part.from === 0 && part.to === bins;
+	$('zoom-in').disabled = part.to - part.from <= 20;
+	$('zoom-selection').disabled = !part.selection;
+	$('clear').disabled = !part.selection && part.from === 0 && part.to === bins;
+}
+
+// All that follows the selection; while it is dragged, once for a frame.
+let pending = 0;
+
+function changed()
+{
+	drawTimeline();
+	if (!pending)
+		pending = requestAnimationFrame(() => {
+			pending = 0;
+			showCount();
+		});
+}
+
+function select(from, to)
+{
+	from = Math.max(0, Math.min(Math.floor(from), bins - 1));
+	to = Math.max(from + 1, Math.min(Math.ceil(to), bins));
+	part.selection = from === 0 && to === bins ? null : [from, to];
+	changed();
+}
+
+function see(from, to)
+{
+	const span = Math.min(Math.max(to - from, 10), bins);
+
+	part.from = Math.round(Math.max(0, Math.min(from, bins - span)));
+	part.to = Math.min(part.from + Math.ceil(span), bins);
+	drawTimeline();
+}
+
+function zoom(factor, around)
+{
+	const span = (part.to - part.from) * factor;
+	const at = (around - part.from) / (part.to - part.from);
+
+	see(around - span * at, around + span * (1 - at));
+}
+
+const middle = () => (part.selection ? (part.selection[0] + part.selection[1]) / 2
+				     : (part.from + part.to) / 2);
+
+function whole()
+{
+	part.selection = null;
+	part.from = 0;
+	part.to = bins;
+	changed();
+}
+
+function moveSelection(key, resize)
+{
+	const seen = part.to - part.from, one = Math.max(seen / 50, 1);
+	const by = key === 'ArrowLeft' ? -one : one;
+	let [from, to] = part.selection || [part.to - Math.max(Math.round(seen / 10), 1), part.to];
+
+	if (!part.selection && key === 'ArrowLeft' && !resize)
+		return select(from, to);
+	if (resize)
+		return select(from, Math.max(to + by, from + 1));
+	const length = to - from;
+
+	from = Math.min(Math.max(Math.round(from + by), 0), bins - length);
+	if (key === 'Home')
+		from = 0;
+	else if (key === 'End')
+		from = bins - length;
+	select(from, from + length);
+}
+
+function timelineKey(event)
+{
+	const keys = {
+		ArrowLeft: () => moveSelection('ArrowLeft', event.shiftKey),
+		ArrowRight: () => moveSelection('ArrowRight', event.shiftKey),
+		Home: () => moveSelection('Home', false),
+		End: () => moveSelection('End', false),
+		'+': () => zoom(0.5, middle()),
+		'=': () => zoom(0.5, middle()),
+		'-': () => zoom(2, middle()),
+		Enter: () => part.selection && see(...part.selection),
+		Escape: whole,
+	};
+
+	if (keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) {
+		keys[event.key]();
+		event.preventDefault();
+	}
+}
+
+function describe(event)
+{
+	const bin = Math.floor(toBin(event.offsetX)), row = Math.floor(event.offsetY / rowHeight());
+	const cpu = data.cpus[row], sums = new Map();
+	let total = 0, many = 0;
+
+	if (!cpu || bin < part.from || bin >= part.to)
+		return '\u00a0';
+	const wide = Math.max((part.to - part.from) / plotWidth() * columnWidth(), 1);
+	const inside = (b) => b >= bin && b < bin + wide;
+
+	for (const i of cellsOf.get(cpu.cpu))
+		if (inside(cells.bin[i]) && cells.event[i] === data.clockEvent) {
+			add(sums, comms[commOf[cells.task[i]]], cells.count[i]);
+			total += cells.count[i];
+		}
+	for (const i of switchesOf.get(cpu.cpu))
+		many += inside(switches.bin[i]) ? switches.count[i] : 0;
+	const who = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3)
+		.map(([comm, n]) => comm + ' ' + share(n, total)).join(', ');
+
+	return `CPU ${cpu.cpu} at ${signed(timeOf(bin), 3)}: ` +
+		(total ? `${number(total)} samples: ${who}` : 'no samples') +
+		(data.hasSwitches ? `; ${number(many)} switches` : '');
+}
+
+function followMouse()
+{
+	let from = null;
+
+	for (const canvas of [$('cpus'), $('axis')]) {
+		canvas.addEventListener('pointerdown', (event) => {
+			from = toBin(event.offsetX);
+			canvas.setPointerCapture(event.pointerId);
+			$('timeline').focus({preventScroll: true});
+		});
+		canvas.addEventListener('pointermove', (event) => {
+			const to = toBin(event.offsetX);
+
+			if (canvas === $('cpus'))
+				$('hover').textContent = describe(event);
+			if (from !== null && Math.abs(toX(to) - toX(from)) > 3)
+				select(Math.min(from, to), Math.max(from, to));
+		});
+		canvas.addEventListener('pointerup', () => { from = null; });
+		canvas.addEventListener('pointercancel', () => { from = null; });
+		canvas.addEventListener('pointerleave', () => { $('hover').textContent = '\u00a0'; });
+		canvas.addEventListener('dblclick', () => part.selection && see(...part.selection));
+		canvas.addEventListener('wheel', (event) => {
+			if (!event.ctrlKey)
+				return;
+			event.preventDefault();
+			zoom(event.deltaY < 0 ? 0.7 : 1 / 0.7, toBin(event.offsetX));
+		}, {passive: false});
+	}
+}
+
+function showLegend()
+{
+	const item = (style, text, kind) => element('li', {},
+		element('i', {class: kind || '', style}), text);
+	const items = ranking.slice(0, COLOURS).map((comm, i) =>
+		item(`background: var(--c${i})`, comms[comm]));
+
+	if (ranking.length > COLOURS)
+		items.push(item('background: var(--other)', 'other tasks'));
+	if (data.taskNames.some((task) => task[1] === 0))
+		items.push(item('border: 1px solid var(--rule)', 'idle'));
+	if (data.hasSwitches)
+		items.push(item('background: var(--switches); height: 4px; vertical-align: 3px',
+				'switches'));
+	if (data.trigger !== null)
+		items.push(item('background: var(--trigger)', 'trigger', 'line-mark'));
+	for (const kind of ['lost', 'throttled'])
+		if (data.marks.some((mark) => mark[0] === kind))
+			items.push(item(`background: var(--${kind})`,
+				kind === 'lost' ? 'records lost' : 'throttled', 'line-mark'));
+	if (data.cpus.some((cpu) => cpu.given_up))
+		items.push(item('background: var(--gap)', 'given up while read', 'line-mark'));
+	if (data.cpus.some((cpu) => cpu.oldest === null ||
+			   (cpu.oldest - data.start) > data.width / 500))
+		items.push(item('', 'no records', 'hatch'));
+	$('legend').replaceChildren(...items);
+}
+
+// ---- flame graph
+
+const flame = {chart: null, node: null, words: ''};
+
+// One tree for all tasks of a name: {n: name, v: value, c: children, k: kind, d: dso}.
+function tree(counted)
+{
+	const tops = new Map(), root = {n: 'all', v: counted.total, c: [], k: STATE, d: ''};
+	const least = counted.total / (plotWidth() * 3);
+
+	for (const [pair, value] of counted.pairs) {
+		const comm = commOf[Math.floor(pair / counted.nr)];
+		let totals = tops.get(comm);
+
+		if (!totals)
+			tops.set(comm, totals = new Map());
+		for (let chain = pair % counted.nr; chain >= 0; chain = chains.parent[chain])
+			add(totals, chain, value);
+	}
+	for (const [comm, totals] of tops) {
+		// A parent has a smaller number than its children.
+		const nodes = new Map([...totals].filter(([, v]) => v >= least)
+			.sort((a, b) => a[0] - b[0])
+			.map(([chain, v]) => [chain, {v, c: [], k: STATE, d: ''}]));
+
+		for (const [chain, node] of nodes) {
+			if (chain === 0) {
+				node.n = comms[comm];
+				root.c.push(node);
+				continue;
+			}
+			const [name, dso, kind] = data.frames[chains.frame[chain]];
+
+			Object.assign(node, {n: name, k: kind, d: data.dsos[dso]});
+			nodes.get(chains.parent[chain]).c.push(node);
+		}
+	}
+	return root;
+}
+
+function hash(text)
+{
+	let n = 0;
+
+	for (let i = 0; i < text.length; i++)
+		n = (n * 31 + text.charCodeAt(i)) >>> 0;
+	return n;
+}
+
+// Kernel orange, user green to blue, tasks and states grey; what matches is magenta.
+function colour(d)
+{
+	const h = hash(d.data.n);
+
+	if (d.highlight)
+		return '#ef6fe3';
+	if (d.data.k === STATE)
+		return `hsl(215 14% ${72 + h % 10}%)`;
+	if (d.data.k === KERNEL)
+		return `hsl(${22 + h % 22} 88% ${64 + (h >> 5) % 12}%)`;
+	return `hsl(${150 + h % 55} 48% ${62 + (h >> 6) % 14}%)`;
+}
+
+const label = (d) => `${d.data.n}${d.data.d ? ` (${d.data.d})` : ''}: ` +
+	`${amount(d.data.v)}, ${share(d.data.v, flame.total)}`;
+
+// So wide that not more than some thousand frames are drawn, however many there are.
+function leastWidth(root, width)
+{
+	const drawn = new Uint32Array(64), rest = [root];
+
+	for (let node = rest.pop(); node; node = rest.pop()) {
+		drawn[Math.min(Math.floor(node.v / root.v * width), 63)]++;
+		rest.push(...node.c);
+	}
+	let frames = 0, least = 63;
+
+	while (least > 1 && frames + drawn[least] < MOST_FRAMES)
+		frames += drawn[least--];
+	return least;
+}
+
+// In place of a title element in each frame: what a frame is stands in the line above.
+function tip()
+{
+}
+tip.show = tip.hide = tip.destroy = () => {};
+
+function drawFlame(counted)
+{
+	const place = $('flame');
+
+	flame.total = counted.total;
+	flame.node = null;
+	flame.chart = null;
+	$('frame').textContent = '\u00a0';
+	place.replaceChildren();
+	$('reset-flame').disabled = true;
+	if (!counted.total) {
+		place.append(element('p', {class: 'empty'}, emptyText()));
+		return;
+	}
+	if (typeof d3 === 'undefined' || typeof flamegraph === 'undefined') {
+		place.append(element('p', {class: 'empty'}, 'There is no flame graph: when this perf ' +
+			'was built there was no npm, or no network, to fetch d3 and d3-flame-graph. ' +
+			'Install npm and build perf again. Everything else on this page works.'));
+		return;
+	}
+	const root = tree(counted), width = place.clientWidth;
+
+	flame.chart = flamegraph().width(width).cellHeight(19).inverted(true).tooltip(tip)
+		.minFrameSize(leastWidth(root, width)).transitionDuration(0).setLabelHandler(label)
+		.setColorMapper(colour).setSearchMatch(matches).setSearchHandler(() => {})
+		.sort((a, b) => b.data.v - a.data.v)
+		.onHover((d) => { $('frame').textContent = label(d); })
+		.onClick((d) => {
+			flame.node = d;
+			$('reset-flame').disabled = !d.parent;
+			$('frame').textContent = label(d);
+		});
+	d3.select(place).datum(root).call(flame.chart);
+	// The height is for the deepest frame that is drawn; there is a title that is not used.
+	place.querySelector('text.title')?.remove();
+}
+
+const words = () => $('search').value.trim().toLowerCase();
+const matches = (d) => words() !== '' && d.data.n.toLowerCase().includes(words());
+
+function emptyText()
+{
+	if (!data.events.length)
+		return 'There are no samples.';
+	if (view.kind === 'off')
+		return 'Nobody is known to have waited in this part of the window.';
+	if (view.event === null)
+		return 'No event samples the CPUs by time (cpu-clock, cycles).';
+	return `No samples of ${data.events[view.event].name} in this part of the window.`;
+}
+
+// The share of all whose chain or task matches, drawn or not.
+function search()
+{
+	const text = words(), counted = shown;
+	let sum = 0;
+
+	if (flame.chart)
+		text ? flame.chart.search(text) : flame.chart.clear();
+	if (!text || !counted.total) {
+		$('matched').textContent = counted.total ? 'In all ' + amount(counted.total) +
+			(view.kind === 'off' ? ' of waiting' : ' of ' + data.events[view.event].name)
+			: '\u00a0';
+		return showTables();
+	}
+	const frames = data.frames.map(([name]) => name.toLowerCase().includes(text));
+	const found = new Uint8Array(chains.parent.length);
+	const tasks = comms.map((comm) => comm.toLowerCase().includes(text));
+
+	for (let i = 1; i < found.length; i++)
+		found[i] = frames[chains.frame[i]] || found[chains.parent[i]] ? 1 : 0;
+	for (const [pair, value] of counted.pairs)
+		if (found[pair % counted.nr] || tasks[commOf[Math.floor(pair / counted.nr)]])
+			sum += value;
+	$('matched').replaceChildren('“' + text + '” is in ', element('b', {}, amount(sum)),
+		` of ${amount(counted.total)}, ${share(sum, counted.total)}`);
+	showTables();
+}
+
+function focusFrame(node)
+{
+	flame.node = node;
+	d3.select('#flame').selectAll('g.frame').classed('focus', (d) => d === node);
+	$('frame').textContent = label(node);
+	d3.select('#flame').selectAll('g.frame').filter((d) => d === node).node()
+		?.scrollIntoView({block: 'nearest'});
+}
+
+function flameKey(event)
+{
+	const root = d3.select('#flame').datum(), node = flame.node || root;
+	const next = (by) => {
+		const all = node.parent ? node.parent.children.filter((d) => d.value) : [node];
+
+		return all[all.indexOf(node) + by] || node;
+	};
+	const keys = {
+		ArrowDown: () => (node.children || []).find((d) => d.value) || node,
+		ArrowUp: () => node.parent || node,
+		ArrowLeft: () => next(-1),
+		ArrowRight: () => next(1),
+		Enter: () => { flame.chart.zoomTo(node); return node; },
+		' ': () => { flame.chart.zoomTo(node); return node; },
+		Escape: () => { flame.chart.resetZoom(); return root; },
+	};
+
+	if (keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) {
+		focusFrame(keys[event.key]());
+		event.preventDefault();
+	}
+}
+
+// ---- tables
+
+function fill(id, heads, rows, empty)
+{
+	const cell = (value, i) => {
+		const [, kind] = heads[i];
+
+		return element('td', {class: kind || ''},
+			value instanceof Node ? value : String(value));
+	};
+	const body = rows.length ? rows.map((row) => element('tr', {}, ...row.map(cell)))
+		: [element('tr', {}, element('td', {class: 'empty text', colspan: heads.length}, empty))];
+
+	$(id).replaceChildren(
+		element('thead', {}, element('tr', {}, ...heads.map(([text, kind]) =>
+			element('th', {class: kind || '', scope: 'col'}, text)))),
+		element('tbody', {}, ...body));
+}
+
+function searchButton(text)
+{
+	const b = element('button', {title: 'Search for it'}, text);
+
+	b.addEventListener('click', () => {
+		$('search').value = text;
+		search();
+	});
+	return b;
+}
+
+const shortDso = (dso) => element('span', {title: dso}, dso.slice(dso.lastIndexOf('/') + 1));
+
+function showTasks(counted)
+{
+	const sums = new Map();
+
+	for (const [pair, value] of counted.pairs)
+		add(sums, Math.floor(pair / counted.nr), value);
+	const rows = [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, 100)
+		.map(([task, value]) => {
+			const [pid, tid, comm] = data.taskNames[task];
+
+			return [searchButton(comm), tid < 0 ? '' : tid, pid < 0 ? '' : pid,
+				view.kind === 'off' ? duration(value) : number(value),
+				share(value, counted.total)];
+		});
+
+	fill('tasks', [['Task', 'text'], ['TID'], ['PID'],
+		       [view.kind === 'off' ? 'Waited' : 'Samples'], ['Share']], rows, emptyText());
+}
+
+function showFunctions(counted)
+{
+	const own = new Float64Array(data.frames.length), total = new Float64Array(data.frames.length);
+	const seen = new Int32Array(data.frames.length).fill(-1), byChain = new Map(), text = words();
+
+	for (const [pair, value] of counted.pairs)
+		add(byChain, pair % counted.nr, value);
+	for (const [leaf, value] of byChain) {
+		if (leaf)
+			own[chains.frame[leaf]] += value;
+		for (let chain = leaf; chain > 0; chain = chains.parent[chain]) {
+			const frame = chains.frame[chain];
+
+			if (seen[frame] !== leaf) {
+				seen[frame] = leaf;
+				total[frame] += value;
+			}
+		}
+	}
+	const rows = [...own.keys()].filter((i) => total[i] &&
+			(!text || data.frames[i][0].toLowerCase().includes(text)))
+		.sort((a, b) => own[b] - own[a] || total[b] - total[a]).slice(0, 100)
+		.map((i) => [searchButton(data.frames[i][0]), shortDso(data.dsos[data.frames[i][1]]),
+			     share(own[i], counted.total), share(total[i], counted.total)]);
+
+	fill('functions', [['Function', 'text wrap'], ['In', 'text'], ['Self'], ['Total']],
+	     rows, text && counted.total ? `No function here has “${text}” in its name.` : emptyText());
+}
+
+let shown = {pairs: new Map(), total: 0, nr: 1};
+
+function showTables()
+{
+	showTasks(shown);
+	showFunctions(shown);
+}
+
+function showCount()
+{
+	const [from, to] = selected();
+	const words_ = part.selection ? 'Selected: ' : 'All of the window: ';
+
+	shown = count(from, to);
+	$('selection').replaceChildren(words_,
+		element('b', {}, `${signed(timeOf(from), 3)} to ${signed(timeOf(Math.min(to,
+			data.width / data.bin)), 3)}`),
+		` (${duration(Math.min((to - from) * data.bin, data.width))})` +
+		(data.trigger === null ? '' : ', counted from the trigger') +
+		(part.selection || !data.events.length ? '' : '. Drag to select a part of it.'));
+	drawFlame(shown);
+	search();
+}
+
+// ---- what does not change
+
+function showWhat()
+{
+	const time = new Map(data.what), host = time.get('Host');
+
+	$('title').textContent = (data.trigger === null ? 'Recording' : 'Incident') +
+		(host ? ' on ' + host : '') + (time.get('Time') ? ', ' + time.get('Time') : '');
+	const rows = [...data.what];
+
+	rows.splice(2, 0, ['Window', duration(data.window_ns)], ['Samples', number(data.samples)]);
+	$('what').replaceChildren(...rows.map(([name, value]) =>
+		element('div', name === 'Command' ? {class: 'wide'} : {}, element('dt', {}, name),
+			element('dd', {}, name === 'Command' || name === 'Boot' || name === 'File'
+				? element('code', {}, value) : value))));
+	$('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
+	const at = (ns) => (ns === null ? '–' : signed(ns - base, 3));
+
+	fill('cpu-table', [['CPU'], ['Samples'], ['Switches'], ['First'], ['Last'], ['Lost'],
+			   ['Throttled'], ['Given up'], ['Read', 'text']],
+	     data.cpus.map((c) => [c.cpu, number(c.samples), number(c.switches), at(c.oldest),
+				   at(c.newest), number(c.lost), number(c.throttled),
+				   c.given_up ? number(c.given_up) + ' B' : 0, c.way || '–']),
+	     'There are no records.');
+	fill('event-table', [['Event', 'text'], ['Samples']],
+	     data.events.map((e) => [e.name, number(e.samples)]), 'There are no samples.');
+}
+
+function showViews()
+{
+	const options = data.events.map((e, i) => element('option', {value: 'event' + i},
+		(e.kind === 'clock' ? 'On-CPU: ' : 'Event: ') + e.name));
+
+	if (data.hasSwitches)
+		options.push(element('option', {value: 'off'}, 'Off-CPU: who waited, and where'));
+	$('view').replaceChildren(...options);
+	if (view.event === null && data.events.length)
+		view.event = 0;
+	$('view').value = 'event' + view.event;
+	$('view').disabled = options.length < 2;
+	$('view').addEventListener('change', () => {
+		const value = $('view').value;
+
+		view.kind = value === 'off' ? 'off' : 'event';
+		view.event = value === 'off' ? data.clockEvent : Number(value.slice(5));
+		showCount();
+	});
+}
+
+function start()
+{
+	readScheme();
+	showWhat();
+	showViews();
+	showLegend();
+	drawTimeline();
+	showCount();
+	followMouse();
+	$('timeline').addEventListener('keydown', timelineKey);
+	$('flame').addEventListener('keydown', (event) => flame.chart && flameKey(event));
+	$('zoom-in').addEventListener('click', () => zoom(0.5, middle()));
+	$('zoom-out').addEventListener('click', () => zoom(2, middle()));
+	$('zoom-selection').addEventListener('click', () => part.selection && see(...part.selection));
+	$('clear').addEventListener('click', whole);
+	$('reset-flame').addEventListener('click', () => flame.chart && flame.chart.resetZoom());
+	$('search').addEventListener('input', search);
+	document.addEventListener('keydown', (event) => {
+		if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) {
+			$('search').focus();
+			event.preventDefault();
+		}
+	});
+	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+		readScheme();
+		drawTimeline();
+	});
+	let width = window.innerWidth;
+
+	window.addEventListener('resize', () => {
+		drawTimeline();
+		if (window.innerWidth !== width) {
+			width = window.innerWidth;
+			drawFlame(shown);
+			search();
+		}
+	});
+	document.body.dataset.ready = 'yes';
+}
+
+start();
+})();

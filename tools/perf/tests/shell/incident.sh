@@ -1,0 +1,281 @@
+#!/bin/bash
+# perf script report incident (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+#
+# The figures that perf script report incident tells of a dump are those that perf
+# script prints, counted by somebody else. Prints TAP.
+set -e
+
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+# incident OPTION...: the figures, in $TMP/figures
+incident()
+{
+	perf script report incident --json "$@" >"$TMP/figures" 2>"$TMP/incident.stderr" || {
+		cat "$TMP/incident.stderr"
+		return 1
+	}
+	head -c 2000 "$TMP/figures"
+}
+
+# figure EXPRESSION: of the figures f, in Python
+figure()
+{
+	python3 -c 'import json, sys
+f = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$TMP/figures" "$1"
+}
+
+records_a_dump()
+{
+	start_recorder "$TMP/a" -M 32M -m 2M -e cpu-clock/freq=499/ -e sched:sched_switch -g -a
+	run_dead
+	dump
+	stop_recorder INT
+	DUMP=$(dumps "$TMP/a" | head -n1)
+	incident -i "$DUMP" -o "$TMP/page.html"
+	cat "$TMP/incident.stderr"
+	[ "$(figure '"noploop" in [r["name"] for r in f["functions"]]')" = True ]
+	[ -s "$TMP/page.html" ]
+	[ "$(stat -c %a "$TMP/page.html")" = 600 ]
+}
+
+# Who, when, where: as the manifest says.
+tells_the_trigger()
+{
+	[ "$(figure 'f["machine"]["Trigger"].split(",")[0]')" = signal ]
+	[ "$(figure 'f["machine"]["Host"]')" = "$(uname -n)" ]
+	[ "$(figure 'f["machine"]["Boot"]')" = "$(cat /proc/sys/kernel/random/boot_id)" ]
+	# The dump is made at the trigger; its last samples are from just before.
+	[ "$(figure '-1e9 < f["trigger"] - f["newest"] < 30e9')" = True ]
+}
+
+# Samples by event, CPU, task and function, counted from perf script's lines.
+counts_samples()
+{
+	perf script -i "$DUMP" --ns -F comm,tid,cpu,time,event 2>/dev/null >"$TMP/lines"
+	perf script -i "$DUMP" -F event,ip,sym,dso 2>/dev/null >"$TMP/chains"
+	perf script -i "$DUMP" -F event,ip,sym,dso -G 2>/dev/null >"$TMP/addresses"
+	python3 - "$TMP/figures" "$TMP/lines" "$TMP/chains" "$DUMP.json" "$TMP/addresses" <<-'END'
+		import json, re, sys
+		from collections import Counter
+		f = json.load(open(sys.argv[1]))
+		events, cpus, tasks, times = Counter(), Counter(), Counter(), []
+		line = re.compile(r'\s*(.*?)\s+(-?\d+) \[(\d+)\]\s+(\d+)\.(\d+):\s+(\S+?):? *$')
+		for text in open(sys.argv[2], errors='replace'):
+		    comm, tid, cpu, s, ns, event = line.match(text).groups()
+		    events[event] += 1
+		    cpus[int(cpu)] += 1
+		    times.append(int(s) * 10 ** 9 + int(ns))
+		    if event.startswith('cpu-clock'):
+		        tasks[int(tid)] += 1
+		chains = []
+		for text in open(sys.argv[3], errors='replace'):
+		    if re.match(r'\s*(cpu-clock|sched:)', text):
+		        chains.append([text])
+		    elif text.strip():
+		        chains[-1].append(text)
+		own, total = Counter(), Counter()
+		for chain, alone in zip(chains, open(sys.argv[5], errors='replace')):
+		    if not chain[0].strip().startswith('cpu-clock'):
+		        continue
+		    # Of a sample with an empty call chain there is the address alone.
+		    lines = chain[1:] or [alone.partition(': ')[2]]
+		    frames = [re.match(r'\s*[0-9a-f]+ (.*) \(([^()]+|.*\(deleted\))\)$', c)
+		              for c in lines]
+		    names = [(m[1], m[2]) for m in frames if m]
+		    own.update(names[:1])
+		    total.update(set(names))
+		def check(what, got, want):
+		    print(what, len(want) if hasattr(want, '__len__') else want)
+		    if got != want and isinstance(want, dict):
+		        want = {k: v for k, v in want.items() if got.get(k) != v}
+		        got = {k: got.get(k) for k in want}
+		    if got != want:
+		        sys.exit('%s: %r instead of %r' % (what, got, want))
+		check('samples', f['samples'], len(times))
+		check('events', {e['name']: e['samples'] for e in f['events']}, dict(events))
+		check('cpus', {c['cpu']: c['samples'] for c in f['cpus']}, dict(cpus))
+		check('window', [f['oldest'], f['newest']], [min(times), max(times)])
+		by_tid = Counter()
+		for t in f['tasks']:
+		    by_tid[t['tid']] += t['samples']
+		check('tasks', {k: v for k, v in by_tid.items() if v}, dict(tasks))
+		known = [k for k in total if k[0] != '[unknown]' and k[1] != '[unknown]']
+		got = {(r['name'], r['dso']): [r['self'], r['total']] for r in f['functions']}
+		check('functions', {k: got.get(k) for k in known},
+		      {k: [own[k], total[k]] for k in known})
+		check('manifest', f['samples'], json.load(open(sys.argv[4]))['events'])
+	END
+}
+
+# Times on and off the CPU, from the switches as perf script prints them.
+counts_waits()
+{
+	perf script -i "$DUMP" --ns -F cpu,time,event 2>/dev/null >"$TMP/lines"
+	perf script -i "$DUMP" --ns -F cpu,time,event,trace -G 2>/dev/null |
+		grep sched_switch >"$TMP/switches"
+	python3 - "$TMP/figures" "$TMP/lines" "$TMP/switches" <<-'END'
+		import json, re, sys
+		from collections import Counter
+		f = json.load(open(sys.argv[1]))
+		first, last, newest = {}, {}, 0
+		for text in open(sys.argv[2], errors='replace'):
+		    m = re.match(r'\s*\[(\d+)\]\s+(\d+)\.(\d+):', text)
+		    cpu, t = int(m[1]), int(m[2]) * 10 ** 9 + int(m[3])
+		    first.setdefault(cpu, t)
+		    last[cpu] = newest = t
+		on, off, since, running, count = Counter(), Counter(), {}, {}, Counter()
+		# With and without the plugin of libtraceevent.
+		line = re.compile(r'\s*\[(\d+)\]\s+(\d+)\.(\d+):.*(?:prev_pid=|:)(\d+) .*?'
+		                  r'(?:prev_state=|\[\d+\] )(\S+) ==> .*(?:next_pid=|:)(\d+) ')
+		for text in open(sys.argv[3], errors='replace'):
+		    m = line.match(text)
+		    cpu, t = int(m[1]), int(m[2]) * 10 ** 9 + int(m[3])
+		    prev, state, tid = int(m[4]), m[5], int(m[6])
+		    if prev:
+		        on[prev] += t - running.get(cpu, (prev, first[cpu]))[1]
+		        count[prev] += 1
+		        if state[0] not in 'XZ':
+		            since[prev] = t
+		    running[cpu] = (tid, t)
+		    if tid in since:
+		        off[tid] += t - since.pop(tid)
+		for cpu, (tid, t) in running.items():
+		    if tid:
+		        on[tid] += last[cpu] - t
+		for tid, t in since.items():
+		    off[tid] += newest - t
+		def by_tid(key):
+		    sums = Counter()
+		    for t in f['tasks']:
+		        sums[t['tid']] += t[key]
+		    return {k: v for k, v in sums.items() if v}
+		for key, want in (('switches', count), ('on_ns', on), ('off_ns', off)):
+		    want = {k: v for k, v in want.items() if v}
+		    got = by_tid(key)
+		    print(key, len(want), sum(want.values()))
+		    bad = {k: (got.get(k), want.get(k)) for k in set(got) | set(want)
+		           if got.get(k) != want.get(k)}
+		    if bad:
+		        sys.exit('%s: got, want: %r' % (key, bad))
+	END
+}
+
+# The kernel has no room: how many it lost, and where.
+tells_what_was_lost()
+{
+	local try
+
+	for try in 1 2 3 4; do
+		perf record -o "$TMP/lost" -m 1 -F 20000 -g -a -e cpu-clock -- \
+			perf test -w noploop $try 2>/dev/null
+		incident -i "$TMP/lost"
+		perf script -i "$TMP/lost" --show-lost-events 2>/dev/null |
+			sed -nE 's/.*PERF_RECORD_LOST lost ([0-9]+).*/\1/p' >"$TMP/lost.n"
+		[ ! -s "$TMP/lost.n" ] || break
+	done
+	[ -s "$TMP/lost.n" ]
+	[ "$(figure 'sum(c["lost"] for c in f["cpus"])')" = \
+	  "$(awk '{ n += $1 } END { print n }' "$TMP/lost.n")" ]
+	has 'records were lost' figure 'f["notes"]'
+}
+
+needs_no_manifest()
+{
+	cp "$DUMP" "$TMP/plain"
+	incident -i "$TMP/plain"
+	[ "$(figure 'f["trigger"]')" = None ]
+	has 'There is no plain.json' figure 'f["notes"]'
+	echo '{ "cpus": [' >"$TMP/plain.json"
+	incident -i "$TMP/plain"
+	grep -q 'plain.json is left out' "$TMP/incident.stderr"
+}
+
+# Without -F and -g, with other events, without samples.
+takes_any_recording()
+{
+	perf record -o "$TMP/b" -a -e sched:sched_process_exec -- true 2>/dev/null
+	incident -i "$TMP/b" -o "$TMP/b.html"
+	has 'No event samples the CPUs' figure 'f["notes"]'
+	perf record -o "$TMP/c" -F 99 -a -e cpu-clock,sched:sched_switch -- true 2>/dev/null
+	incident -i "$TMP/c" -o "$TMP/c.html"
+	# Switches that were sampled tell nothing about who waited.
+	[ "$(figure 'f["waits"]')" = '[]' ]
+	perf record -o "$TMP/d" -a -e dummy -- true 2>/dev/null
+	incident -i "$TMP/d" -o "$TMP/d.html"
+	[ "$(figure 'f["samples"]')" = 0 ]
+}
+
+# What others read holds as many samples; gecko and stackcollapse leave tracepoints out,
+# and gecko samples without a call chain.
+exports()
+{
+	local scripts
+
+	scripts=$(perf --exec-path)/scripts/python
+	perf script -i "$DUMP" -s "$scripts/gecko.py" -- --save-only "$TMP/gecko"
+	perf script -i "$DUMP" -s "$scripts/stackcollapse.py" >"$TMP/folded"
+	perf script -i "$DUMP" -F comm,tid,time,event,ip,sym,dso >"$TMP/text" 2>/dev/null
+	perf data convert -i "$DUMP" --to-json "$TMP/convert"
+	incident -i "$DUMP" >/dev/null
+	python3 - "$TMP" "$(json "$DUMP" events)" "$(figure 'f["on_cpu_samples"]')" <<-'END'
+		import json, sys
+		tmp, want = sys.argv[1], int(sys.argv[2])
+		gecko = json.load(open(tmp + '/gecko'))
+		counts = {
+		    'gecko': sum(len(t['samples']['data']) for t in gecko['threads']),
+		    'folded': sum(int(l.rsplit(' ', 1)[1]) for l in open(tmp + '/folded')),
+		    'text': sum(1 for l in open(tmp + '/text', errors='replace') if l[:1].strip()),
+		    'JSON': len(json.load(open(tmp + '/convert'))['samples']),
+		}
+		print(counts, want)
+		ok = counts['text'] == counts['JSON'] == want
+		sys.exit(not (ok and counts['folded'] == int(sys.argv[3]) >= counts['gecko'] > 0))
+	END
+}
+
+converts_to_ctf()
+{
+	perf data convert -i "$DUMP" --to-ctf "$TMP/ctf"
+	[ -s "$TMP/ctf/metadata" ]
+}
+
+prints_a_summary()
+{
+	perf script report incident -i "$DUMP" -o "$TMP/page.html" >"$TMP/summary"
+	head -n 60 "$TMP/summary"
+	grep -q '^Trigger *signal, SIGUSR1' "$TMP/summary"
+	grep -q '^Functions, by samples of cpu-clock' "$TMP/summary"
+	perf script report incident -i "$DUMP" -o "$TMP/page.html" | head -n 1 >/dev/null
+	fails 255 'No such file' perf script report incident -i "$TMP/none"
+	perf script report incident -i "$DUMP" -o "$TMP/no/where" >/dev/null 2>"$TMP/said" || true
+	grep -q 'No such file or directory' "$TMP/said"
+}
+
+flight_begin
+if ! perf version --build-options | grep -qE 'libpython: \[ on'; then
+	echo "1..0 # SKIP perf was built without libpython"
+	exit 2
+fi
+check "writes a page about a dump" records_a_dump
+DUMP=$(dumps "$TMP/a" | head -n1)
+check "tells what triggered, when and where" tells_the_trigger
+check "samples by event, CPU, task and function are perf script's" counts_samples
+check "times on and off the CPU are those of the switches" counts_waits
+check "tells what was lost" tells_what_was_lost
+check "does without a manifest, and with a broken one" needs_no_manifest
+check "takes any recording" takes_any_recording
+check "prints a summary" prints_a_summary
+check "gecko, folded stacks, text and JSON hold the samples" exports
+if perf data convert --to-ctf "$TMP/none" -i "$TMP/none" 2>&1 |
+		grep -q 'not compiled\|built without'; then
+	persistent_n=$((persistent_n + 1))
+	echo "ok $persistent_n CTF # SKIP perf was built without libbabeltrace"
+else
+	check "CTF" converts_to_ctf
+fi
+persistent_end

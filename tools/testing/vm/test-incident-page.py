@@ -1,0 +1,449 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""
+The page of perf script report incident, in a headless Chromium without a network.
+
+incident.py is fed with samples whose figures are known, as perf would feed it, so no kernel
+and no recording is needed; a real dump is the matter of tests/shell/incident.sh. Prints TAP;
+screenshots go to $OUT/incident-*.png.
+
+usage: test-incident-page.py DIRECTORY-WITH-incident.py
+"""
+import io
+import json
+import os
+import re
+import runpy
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from contextlib import redirect_stderr, redirect_stdout
+
+sys.dont_write_bytecode = True
+from webdriver import Browser  # beside this script
+
+NSEC = 1000000000
+START, WINDOW = 100 * NSEC, 9 * NSEC
+HOSTILE = '</script><script>window.bad=1</script>'
+OUT = os.environ.get('OUT', '/tmp')
+CLOCK = struct.pack('=IIQQ', 1, 136, 0, 1000003) + b'\0' * 112
+SWITCH = struct.pack('=IIQQ', 2, 136, 300, 1) + b'\0' * 112
+MANIFEST = {
+    'file': 'OUT.sample.20260102T030405.678Z', 'time': '20260102T030405.678Z', 'host': 'db7',
+    'kernel': '6.12.117', 'boot_id': '0f1e2d3c-0000-4000-8000-123456789abc',
+    'trigger': 'signal', 'reason': 'SIGUSR1 from pid 4711', 'action': 'dump', 'swallowed': 2,
+    'cpus': [{'cpu': c, 'lost': 0, 'given_up': 4096 if c == 3 else 0, 'way': 'ring'}
+             for c in range(4)],
+}
+PERF = '''#!/bin/sh
+case "$1" in
+report) echo "# hostname : db7"; echo "# nrcpus online : 4"
+	echo "# reference time: 2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)";;
+script) echo "  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17";;
+esac
+'''
+
+
+def frames(*names):
+    """Leaf last, as people read it"""
+    return [{'ip': 1, 'sym': {'name': name}, 'dso': dso} for name, dso in reversed(names)]
+
+
+MAIN = ('main', '/usr/bin/server')
+STACKS = {
+    'hot': frames(MAIN, ('serve', '/usr/bin/server'), ('hot_function', '/usr/bin/server')),
+    'read': frames(MAIN, ('serve', '/usr/bin/server'), ('read', '/lib/libc.so.6'),
+                   ('do_syscall_64', '[kernel.kallsyms]'), ('vfs_read', '[kernel.kallsyms]')),
+    'idle': frames(('do_idle', '[kernel.kallsyms]'), ('native_safe_halt', '[kernel.kallsyms]')),
+    'wait': frames(MAIN, ('pthread_mutex_lock', '/lib/libc.so.6'),
+                   ('futex_wait', '[kernel.kallsyms]'), ('schedule', '[kernel.kallsyms]')),
+}
+
+
+def sample(name, attr, ns, cpu, tid, comm, stack):
+    return {'ev_name': name, 'attr': attr, 'comm': comm, 'callchain': stack,
+            'sample': {'time': START + ns, 'cpu': cpu, 'pid': tid, 'tid': tid}}
+
+
+def scene(samples):
+    """A hot function between 4 s and 6 s, else reads; CPU 3 idles, and begins at 3 s"""
+    step = WINDOW * 4 // samples
+    # 2000 call chains, of many depths.
+    many = [frames(*[('level_%d_%d' % (n, n * v % 50), '/usr/bin/server')
+                     for n in range(v % 40)]) + STACKS[name]
+            for name in ('hot', 'read') for v in range(1000)]
+    for i in range(samples):
+        ns, cpu = i * step // 4, i % 4
+        hot = 4 * NSEC <= ns < 6 * NSEC
+        stack = many[(0 if hot else 1000) + i // 4 % 1000] if samples > 100000 else (
+            STACKS['hot' if hot else 'read'])
+        if cpu == 3 and ns < 3 * NSEC:
+            continue
+        if cpu == 3:
+            yield ns, cpu, 0, 'swapper', STACKS['idle']
+        elif hot:
+            yield ns, cpu, 1000 + cpu, 'server', stack
+        else:
+            yield ns, cpu, 2000 + i % 11, 'worker-%d' % (i % 11), stack
+    yield WINDOW, 0, 3000, HOSTILE, STACKS['hot']
+
+
+def make(scripts, path, samples=20000, switches=True, manifest=True, library=True):
+    """Runs incident.py as perf does; returns the figures and the samples it was given"""
+    shutil.rmtree(path + '.py', ignore_errors=True)
+    shutil.copytree(scripts, path + '.py',
+                    ignore=lambda _, names: [n for n in names if not n.startswith('incident')
+                                             and n not in ('lib',) and '/lib' not in _
+                                             and not _.endswith('/incident')])
+    if not library:
+        shutil.rmtree(path + '.py/incident/lib', ignore_errors=True)
+    if manifest:
+        with open(path + '.json', 'w', encoding='utf-8') as f:
+            json.dump(MANIFEST, f)
+    sys.argv = ['incident.py', '-i', path, '-o', path + '.html', '--json']
+    said, given = io.StringIO(), []
+    with redirect_stdout(said), redirect_stderr(io.StringIO()):
+        script = runpy.run_path(path + '.py/incident.py')
+        for ns, cpu, tid, comm, stack in scene(samples) if samples else ():
+            given.append((ns, cpu, tid, comm, stack))
+            script['process_event'](sample('cpu-clock', CLOCK, ns, cpu, tid, comm, stack))
+            if switches and cpu == 2 and len(given) % 100 == 2:
+                # The lock holder's victim: off for 10 ms, then on again.
+                for after, tids, comms in ((1000, (1002, 7), ('server', 'other')),
+                                           (10001000, (7, 1002), ('other', 'server'))):
+                    script['trace_unhandled'](
+                        'x', None, {'prev_pid': tids[0], 'prev_comm': comms[0], 'prev_state': 1,
+                                    'next_pid': tids[1], 'next_comm': comms[1]},
+                        sample('sched:sched_switch', SWITCH, ns + after, 2, tids[0], comms[0],
+                               STACKS['wait']))
+        script['trace_end']()
+    return json.loads(said.getvalue()), given
+
+
+class Tests:
+    def __init__(self, scripts):
+        self.scripts = scripts
+        self.n = self.bad = 0
+        self.directory = tempfile.TemporaryDirectory()
+        perf = os.path.join(self.directory.name, 'perf')
+        with open(perf, 'w', encoding='utf-8') as f:
+            f.write(PERF)
+        os.chmod(perf, 0o755)
+        os.environ['PATH'] = self.directory.name + ':' + os.environ['PATH']
+        self.page = os.path.join(self.directory.name, 'page')
+        self.figures, self.given = make(scripts, self.page)
+        self.whole = os.path.exists(os.path.join(scripts, 'incident/lib/d3.js'))
+        self.browser = Browser()
+
+    def check(self, name, function, needs_library=False):
+        self.n += 1
+        if needs_library and not self.whole:
+            print('ok %d %s # SKIP d3 was not fetched: there was no npm, or no network'
+                  % (self.n, name))
+            return
+        try:
+            function()
+            print('ok %d %s' % (self.n, name), flush=True)
+        except Exception as err:  # whatever it is, it is this test's
+            self.bad += 1
+            print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
+            print('not ok %d %s' % (self.n, name), flush=True)
+            self.shot('failed-%d' % self.n)
+
+    def shot(self, name):
+        height = self.browser.run('return document.documentElement.scrollHeight')
+        width = self.browser.run('return window.innerWidth')
+        self.browser.resize(width, min(height, 2400))
+        self.browser.screenshot(os.path.join(OUT, 'incident-%s.png' % name))
+        self.browser.resize(width, 1000)
+
+    def open(self, name='page'):
+        self.browser.resize(1300, 1000)
+        self.browser.open(os.path.join(self.directory.name, name + '.html'))
+        self.browser.settle()
+
+    def rows(self, table):
+        return self.browser.run('''return [...document.querySelectorAll(arguments[0] +
+            ' tbody tr')].map((tr) => [...tr.cells].map((td) => td.textContent))''', table)
+
+    def selected(self):
+        """[from, to) in ns since the first record, from the page's words"""
+        text = self.browser.text('#selection').replace('\u2212', '-').replace('+', '')
+        match = re.search(r'([-\d.]+) s to ([-\d.]+) s', text)
+        at = self.figures['trigger'] - START
+        return [round(float(t) * 1000) * 1000000 + at for t in match.groups()]
+
+    def total(self):
+        match = re.search(r'([\d,]+) samples', self.browser.text('#matched'))
+        return int(match[1].replace(',', '')) if match else 0
+
+    def within(self, start, end):
+        return [s for s in self.given if start <= s[0] < end]
+
+
+def same(what, got, want):
+    if got != want:
+        raise AssertionError('%s: %r, it should be %r' % (what, got, want))
+
+
+def eventually(what, get, want):
+    """d3 draws in transitions, which take a frame or more"""
+    for _ in range(100):
+        got = get()
+        if want(got):
+            return
+        time.sleep(0.1)
+    raise AssertionError('%s: it stays at %r' % (what, got))
+
+
+def figures(t):
+    t.open()
+    same('title', t.browser.text('#title'), 'Incident on db7, 2026-01-02 03:04:05.678 UTC')
+    same('samples', t.total(), len(t.given))
+    same('samples of the summary', t.figures['on_cpu_samples'], len(t.given))
+    want = [[f['comm'], str(f['tid']), str(f['pid']), format(f['samples'], ',')]
+            for f in t.figures['tasks'] if f['samples']]
+    same('tasks', sorted(row[:4] for row in t.rows('#tasks')), sorted(want[:100]))
+    same('functions', {r[0]: r[2:] for r in t.rows('#functions')},
+         {f['name']: ['%.2f %%' % (100 * f[k] / len(t.given)) for k in ('self', 'total')]
+          for f in t.figures['functions']})
+    same('lost', [row[5] for row in t.rows('#cpu-table')], ['0', '17', '0', '0'])
+    t.shot('whole')
+
+
+def offline(t):
+    t.open()
+    same('complaints', t.browser.complaints(), [])
+    same('resources', t.browser.run("return performance.getEntriesByType('resource').length"), 0)
+    with open(t.page + '.html', encoding='utf-8') as f:
+        text = f.read()
+    same('references', re.findall(r'<(?:script|link|img)[^>]+(?:src|href)=[^>]*>', text), [])
+    same('mode', os.stat(t.page + '.html').st_mode & 0o777, 0o600)
+
+
+def hostile(t):
+    t.open()
+    same('script of a name has run', t.browser.run('return window.bad || 0'), 0)
+    if HOSTILE not in [row[0] for row in t.rows('#tasks')]:
+        raise AssertionError('the task is not listed')
+
+
+def select(t):
+    t.open()
+    t.browser.drag('#cpus', 0.3, 0.6)
+    start, end = t.selected()
+    if not 2 * NSEC < end - start < 4 * NSEC:
+        raise AssertionError('selected %d .. %d' % (start, end))
+    inside = t.within(start, end)
+    same('samples', t.total(), len(inside))
+    server = sum(1 for s in inside if s[2] == 1000)
+    same('tid 1000', [r[3] for r in t.rows('#tasks') if r[1] == '1000'], [format(server, ',')])
+    t.shot('selected')
+
+
+def keyboard(t):
+    t.open()
+    t.browser.focus('#timeline')
+    t.browser.keys('Left')
+    first = t.selected()
+    t.browser.keys('Left', 'Left')
+    moved = t.selected()
+    if not (moved[0] < first[0] and abs((moved[1] - moved[0]) - (first[1] - first[0])) < 3e6):
+        raise AssertionError('%r moved to %r' % (first, moved))
+    t.browser.keys('Right', 'Right', shift=True)
+    same('start', t.selected()[0], moved[0])
+    if t.selected()[1] <= moved[1]:
+        raise AssertionError('not wider')
+    same('samples', t.total(), len(t.within(*t.selected())))
+    t.browser.keys('Home')
+    same('home', t.selected()[0], 0)
+    t.browser.keys('Escape')
+    same('all', t.total(), len(t.given))
+    t.browser.keys('/')
+    same('focus', t.browser.run('return document.activeElement.id'), 'search')
+
+
+def zoom(t):
+    t.open()
+    pixels = 'return document.getElementById("axis").toDataURL()'
+    before = t.browser.run(pixels)
+    t.browser.focus('#timeline')
+    t.browser.keys('+', '+')
+    if t.browser.run(pixels) == before:
+        raise AssertionError('the axis is the same')
+    same('samples', t.total(), len(t.given))
+    t.browser.drag('#cpus', 0.5, 0.7)
+    start, end = t.selected()
+    # A quarter of the window is seen: a fifth of the width is a twentieth of it.
+    if not 0.2 * NSEC < end - start < 0.8 * NSEC:
+        raise AssertionError('selected %d ns' % (end - start))
+    same('selected samples', t.total(), len(t.within(start, end)))
+    t.browser.keys('Enter')
+    t.shot('zoomed')
+    t.browser.keys('Escape')
+    same('axis', t.browser.run(pixels), before)
+
+
+def search(t):
+    t.open()
+    t.browser.focus('#search')
+    t.browser.type('hot_func')
+    hot = sum(1 for s in t.given if s[4] is STACKS['hot'])
+    same('matched', t.total(), hot)
+    same('functions', [row[0] for row in t.rows('#functions')], ['hot_function'])
+    if t.whole and not t.browser.run('''return [...document.querySelectorAll('#flame rect')]
+            .filter((r) => r.getAttribute('fill') === '#ef6fe3').length'''):
+        raise AssertionError('nothing is highlighted')
+    t.shot('search')
+
+
+def flame(t):
+    t.open()
+    frame = '''return [...document.querySelectorAll('#flame g.frame')]
+        .filter((g) => g.getAttribute('name') === arguments[0])
+        .map((g) => Number(g.querySelector('rect').getAttribute('width')))'''
+    width = lambda name='hot_function': t.browser.run(frame, name)
+    eventually('first', width, lambda now: now and now[0] > 100)
+    before = width()
+    t.browser.run('''[...document.querySelectorAll('#flame g.frame')]
+        .find((g) => g.getAttribute('name') === 'server')
+        .dispatchEvent(new MouseEvent('click', {bubbles: true}))''')
+    eventually('zoomed', width, lambda now: max(now) > 2 * max(before))
+    t.browser.click('#reset-flame')
+    eventually('reset', width, lambda now: now == before)
+    t.browser.focus('#flame')
+    t.browser.keys('Down', 'Right', 'Left', 'Down', 'Enter')
+    name = t.browser.text('#frame').split(':')[0].split(' (')[0]
+    same('frame', name, 'do_idle')
+    eventually('zoomed with Enter', lambda: width(name), lambda now: now[0] > 1000)
+    t.browser.keys('Escape')
+    eventually('escape', width, lambda now: now == before)
+
+
+def off_cpu(t):
+    t.open()
+    t.browser.run('''const v = document.getElementById('view'); v.value = 'off';
+                     v.dispatchEvent(new Event('change'))''')
+    t.browser.settle()
+    server = [f['off_ns'] for f in t.figures['tasks'] if f['tid'] == 1002]
+    row = [r for r in t.rows('#tasks') if r[1] == '1002'][0]
+    if not server[0] or row[3] != '%.3f ms' % (server[0] / 1e6):
+        raise AssertionError('%r, %r' % (row, server))
+    t.shot('off-cpu')
+
+
+def resize(t):
+    t.open()
+    for width in (1300, 800, 420, 1500):
+        t.browser.resize(width, 900)
+        t.browser.settle()
+        for what, limit in (('document.documentElement.scrollWidth', width),
+                            ('document.getElementById("cpus").getBoundingClientRect().right',
+                             width)):
+            if t.browser.run('return ' + what) > limit:
+                raise AssertionError('%s is more than %d' % (what, limit))
+        if t.whole:
+            drawn = t.browser.run('return document.querySelector("#flame svg").clientWidth')
+            room = t.browser.run('return document.getElementById("flame").clientWidth')
+            if abs(drawn - room) > 20:
+                raise AssertionError('%d of %d at %d' % (drawn, room, width))
+        if width == 420:
+            t.shot('narrow')
+
+
+def dark(t):
+    t.open()
+    back = 'return getComputedStyle(document.body).backgroundColor'
+    pixels = 'return document.getElementById("cpus").toDataURL()'
+    light = t.browser.run(back), t.browser.run(pixels)
+    t.browser.devtools('Emulation.setEmulatedMedia',
+                       features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
+    t.browser.settle()
+    if t.browser.run(back) == light[0] or t.browser.run(pixels) == light[1]:
+        raise AssertionError('still light')
+    t.shot('dark')
+    t.browser.devtools('Emulation.setEmulatedMedia', features=[])
+
+
+def empty(t):
+    for name, options in (('nothing', {'samples': 0, 'manifest': False}),
+                          ('plain', {'switches': False, 'manifest': False})):
+        make(t.scripts, os.path.join(t.directory.name, name), **options)
+        t.open(name)
+        same('complaints', t.browser.complaints(), [])
+        if 'json' not in t.browser.text('#notes'):
+            raise AssertionError('it does not say that there is no manifest')
+        t.shot(name)
+    t.open()
+    t.browser.focus('#search')
+    t.browser.type('nobody')
+    if 'nobody' not in t.browser.text('#functions'):
+        raise AssertionError('it does not say that nothing was found')
+
+
+def without_library(t):
+    make(t.scripts, os.path.join(t.directory.name, 'bare'), library=False)
+    t.open('bare')
+    same('complaints', t.browser.complaints(), [])
+    if 'npm' not in t.browser.text('#flame'):
+        raise AssertionError('it does not say what is missing')
+    t.browser.drag('#cpus', 0.3, 0.6)
+    if not 0 < t.total() < len(t.given):
+        raise AssertionError('nothing is selected')
+
+
+def large(t):
+    began = time.monotonic()
+    _, given = make(t.scripts, os.path.join(t.directory.name, 'large'), samples=500000)
+    made = time.monotonic()
+    t.open('large')
+    opened = time.monotonic()
+    same('samples', t.total(), len(given))
+    t.browser.drag('#cpus', 0.3, 0.6)
+    start, end = t.selected()
+    same('selected', t.total(), sum(1 for s in given if start <= s[0] < end))
+    took = t.browser.run('''const v = document.getElementById('view'), t = performance.now();
+        v.dispatchEvent(new Event('change')); return performance.now() - t''')
+    nodes = t.browser.run('return document.querySelectorAll("*").length')
+    print('# %d samples: page made in %.1f s, %.1f MB, opened in %.2f s, a selection is counted '
+          'and drawn in %.0f ms, %d elements'
+          % (len(given), made - began, os.stat(t.directory.name + '/large.html').st_size / 1e6,
+             opened - made, took, nodes))
+    if nodes > 25000:
+        raise AssertionError('%d elements' % nodes)
+    t.shot('large')
+
+
+def main():
+    for command in ('chromedriver', 'chromium'):
+        if not shutil.which(command):
+            print('1..0 # SKIP %s is not installed' % command)
+            return 0
+    t = Tests(sys.argv[1])
+    try:
+        for name, function, needs_library in (
+                ('its figures are those of the summary', figures, False),
+                ('it needs no network', offline, False),
+                ('names are text, whatever is in them', hostile, False),
+                ('a part is selected with the mouse', select, False),
+                ('a part is selected with the keyboard', keyboard, False),
+                ('the timeline zooms', zoom, False),
+                ('search counts and highlights', search, False),
+                ('the flame graph zooms', flame, True),
+                ('off-CPU time', off_cpu, False),
+                ('it follows the size of the window', resize, False),
+                ('dark mode', dark, False),
+                ('nothing to show is said', empty, False),
+                ('without d3 the rest works', without_library, False),
+                ('500,000 samples', large, False)):
+            t.check(name, lambda f=function: f(t), needs_library)
+    finally:
+        t.browser.close()
+    print('1..%d' % t.n)
+    return t.bad != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
