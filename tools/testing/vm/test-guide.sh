@@ -26,11 +26,11 @@ n=0 bad=0
 set -m
 for command in "${commands[@]}"; do
 	n=$((n + 1))
-	if eval "$command" >said 2>&1 </dev/null; then
+	if eval "$command" >"$directory/.said" 2>&1 </dev/null; then
 		echo "ok $n $command"
 	else
 		echo "# status $?"
-		sed 's/^/# /' said | tail -n 30
+		sed "s/^/# /" "$directory/.said" | tail -n 30
 		bad=$((bad + 1))
 		echo "not ok $n $command"
 	fi
