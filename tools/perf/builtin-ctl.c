@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 static const char * const ctl_usage[] = {
-	"perf ctl [-l] [--json]",
+	"perf ctl [-l] [--json|--prometheus]",
 	"perf ctl -i NAME [--json]",
 	"perf ctl -d NAME...",
 	NULL
@@ -118,6 +118,55 @@ static void print_list_json(const struct persistent_entry *entries, int nr)
 	printf("%s]\n", nr ? "\n" : "");
 }
 
+/* What a session is measured by; @offset: of the value in struct persistent_entry. */
+static const struct metric {
+	const char	*name;
+	const char	*help;
+	size_t		offset;
+} metrics[] = {
+	{ "events", "Number of its events.", offsetof(struct persistent_entry, nr_events) },
+	{ "memory_bytes", "Memory of all its buffers.",
+	  offsetof(struct persistent_entry, memory) },
+	{ "window_seconds", "For how long it knows of all its CPUs.",
+	  offsetof(struct persistent_entry, window) },
+};
+
+static void print_metric_head(const char *name, const char *help)
+{
+	printf("# HELP perf_persistent_%s %s\n# TYPE perf_persistent_%s gauge\n", name, help, name);
+}
+
+/* The text format of Prometheus. Names need no quoting: see persistent__name_error(). */
+static void print_list_prometheus(const struct persistent_entry *entries, int nr)
+{
+	char name[64];
+
+	print_metric_head("sessions", "Number of persistent sessions.");
+	printf("perf_persistent_sessions %d\n", nr);
+	if (!nr)
+		return;
+
+	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+		snprintf(name, sizeof(name), "session_%s", metrics[i].name);
+		print_metric_head(name, metrics[i].help);
+		for (int n = 0; n < nr; n++) {
+			const char *value = *(char * const *)((const char *)&entries[n] +
+							      metrics[i].offset);
+
+			/* What is not known is left out: that is not 0. */
+			if (value)
+				printf("perf_persistent_%s{session=\"%s\"} %s\n", name,
+				       entries[n].name, value);
+		}
+	}
+
+	print_metric_head("session_running", "1 if all of its events run.");
+	for (int n = 0; n < nr; n++)
+		if (entries[n].state)
+			printf("perf_persistent_session_running{session=\"%s\"} %d\n",
+			       entries[n].name, !strcmp(entries[n].state, "runs"));
+}
+
 /* How far it reaches back, if this user may read it. */
 static void entry__add_window(struct persistent_entry *entry)
 {
@@ -136,7 +185,7 @@ static void entry__add_window(struct persistent_entry *entry)
 	persistent_session__close(session);
 }
 
-static int ctl__list(bool json)
+static int ctl__list(bool json, bool prometheus)
 {
 	struct persistent_entry *entries;
 	char msg[STRERR_BUFSIZE];
@@ -154,6 +203,8 @@ static int ctl__list(bool json)
 
 	if (json)
 		print_list_json(entries, nr);
+	else if (prometheus)
+		print_list_prometheus(entries, nr);
 	else if (nr)
 		print_list(entries, nr);
 	else
@@ -344,20 +395,23 @@ static int ctl__delete(const char *name)
 
 int cmd_ctl(int argc, const char **argv)
 {
-	bool list = false, delete = false, json = false;
+	bool list = false, delete = false, json = false, prometheus = false;
 	const char *info = NULL;
 	const struct option options[] = {
 		OPT_BOOLEAN('l', "list", &list, "list the persistent sessions"),
 		OPT_STRING('i', "info", &info, "name", "describe a persistent session"),
 		OPT_BOOLEAN('d', "delete", &delete, "end the persistent sessions that are named"),
 		OPT_BOOLEAN('j', "json", &json, "print JSON"),
+		OPT_BOOLEAN(0, "prometheus", &prometheus,
+			    "print the list as metrics, for node_exporter"),
 		OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 		OPT_END()
 	};
 	int err = 0;
 
 	argc = parse_options(argc, argv, options, ctl_usage, 0);
-	if (list + !!info + delete > 1 || (delete ? !argc || json : argc))
+	if (list + !!info + delete > 1 || (delete ? !argc || json : argc) ||
+	    (prometheus && (delete || info || json)))
 		usage_with_options(ctl_usage, options);
 
 	if (persistent__check_support())
@@ -369,7 +423,7 @@ int cmd_ctl(int argc, const char **argv)
 	} else if (info) {
 		err = ctl__info(info, json);
 	} else {
-		err = ctl__list(json);
+		err = ctl__list(json, prometheus);
 	}
 	return err ? 1 : 0;
 }

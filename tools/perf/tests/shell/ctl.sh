@@ -57,6 +57,39 @@ is_wrapped()
 sys.exit(not all(e["wrapped"] for e in d["events"] if not e["sideband"]))'
 }
 
+# Each metric has its type, before its values, and the values of --json.
+prints_metrics()
+{
+	perf ctl --prometheus >"$TMP/prom"
+	cat "$TMP/prom"
+	perf ctl --json >"$TMP/json"
+	python3 - "$TMP" <<-'EOF'
+	import json, re, sys
+	typed, values = set(), {}
+	for line in open(sys.argv[1] + "/prom"):
+	    head = re.fullmatch(r"# TYPE (\w+) gauge\n", line)
+	    value = re.fullmatch(r'(\w+)(?:\{session="([^"]+)"\})? ([0-9.]+)\n', line)
+	    if head:
+	        assert head[1] not in typed
+	        typed.add(head[1])
+	    elif value:
+	        assert value[1] in typed
+	        values[value[1], value[2]] = float(value[3])
+	    else:
+	        assert re.fullmatch(r"# HELP (\w+) \S.*\n", line), line
+	d = json.load(open(sys.argv[1] + "/json"))
+	assert values["perf_persistent_sessions", None] == len(d) == 2
+	for s in d:
+	    get = lambda key: values["perf_persistent_session_" + key, s["name"]]
+	    assert get("events") == s["nr_events"] and get("memory_bytes") == s["memory"], s
+	    assert get("running") == 1 and (s["window"] is None or get("window_seconds") >= 0), s
+	EOF
+	if command -v promtool >/dev/null; then
+		promtool check metrics <"$TMP/prom"
+	fi
+	fails 129 'Usage: perf ctl' perf ctl --prometheus -i ta
+}
+
 # The samples' times, as perf script has them: the list's window is between the first
 # and the last; it grows while the buffers are not full; and one that was overwritten
 # does not reach back as far.
@@ -220,6 +253,7 @@ persistent_begin
 check "without sessions it says how to make one" lists_none
 check "-l lists the sessions" lists
 check "-l --json is JSON" lists_json
+check "--prometheus prints metrics" prints_metrics
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
 check "of others' sessions one sees the names alone" strangers_see_names_alone
