@@ -219,6 +219,35 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 }
 
 /**
+ * persistent_opts__check_top - can perf top follow the session with these options?
+ * @p: the options of persistent events
+ * @opts: the other options of perf top
+ *
+ * Return: 0, or -EINVAL when the user was told what is wrong.
+ */
+int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
+{
+	const struct conflict conflicts[] = {
+		{ opts->user_freq != UINT_MAX,		"-F was" },
+		{ opts->user_interval != ULLONG_MAX,	"-c was" },
+		{ callchain_param.enabled,		"-g was" },
+		{ opts->branch_stack,			"-b was" },
+		{ opts->mmap_pages != UINT_MAX,		"-m was" },
+		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
+		{ opts->target.cpu_list,		"-C was" },
+		{ opts->target.uid_str,			"-u was" },
+	};
+
+	if (p->other_events) {
+		pr_err("A persistent session is shown by itself, and as a whole: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");
+		return -EINVAL;
+	}
+
+	return refuse(conflicts, ARRAY_SIZE(conflicts),
+		      "chosen when the session was made (perf record -P); it cannot be given for showing it");
+}
+
+/**
  * persistent_opts__check - do the options make sense together?
  * @p: the options of persistent events
  * @evlist: the events that -e named

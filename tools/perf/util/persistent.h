@@ -116,8 +116,24 @@ int persistent_event__window(const struct persistent_event *event, struct evlist
 			     struct persistent_window *window);
 int persistent_session__window(struct persistent_session *ps, struct persistent_window *window);
 
+struct persistent_live;
+
 /**
- * struct persistent_opts - what the options of perf record ask for
+ * typedef persistent_live_event_t - take a record
+ * @event: the record, valid until it returns
+ * @time: its time
+ * @data: what was given to persistent_live__read()
+ */
+typedef int (*persistent_live_event_t)(union perf_event *event, u64 time, void *data);
+
+struct persistent_live *persistent_live__new(const char *what);
+struct evlist *persistent_live__evlist(struct persistent_live *live);
+int persistent_live__read(struct persistent_live *live, persistent_live_event_t process,
+			  void *data);
+void persistent_live__delete(struct persistent_live *live);
+
+/**
+ * struct persistent_opts - what the options of perf record and perf top ask for
  * @make: name of the session to make (-P)
  * @add: add the events to a session that exists (--add)
  * @replace: end a session of that name first (--replace)
@@ -146,6 +162,7 @@ static inline bool persistent_opts__used(const struct persistent_opts *p)
 int persistent_opts__parse_event(struct persistent_opts *p, const char *str);
 int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
 			   struct record_opts *opts, int argc);
+int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts);
 void persistent_opts__exit(struct persistent_opts *p);
 
 int persistent__make(struct persistent_opts *p, struct evlist *evlist,
