@@ -186,7 +186,7 @@ TEST_F_TIMEOUT(rb_size, full, 170)
 	unsigned int n, total = 0, often = 1 + variant->size / 2048;
 	unsigned int records = variant->size / 26 + 1000;
 
-	/* Around once up to 1 MiB; more takes minutes. */
+	/* Around once up to 1 MiB; more takes minutes: see large_records. */
 	if (records > 60000)
 		records = 60000;
 
@@ -202,6 +202,88 @@ TEST_F_TIMEOUT(rb_size, full, 170)
 		/* No whole record is left out. */
 		ASSERT_TRUE(info->wrapped ? info->len + 32 > variant->size : info->len == total);
 	}
+}
+
+#define STACK_DUMP	32744	/* Not a divisor of the size, with what else is in it */
+
+struct fault {
+	struct perf_event_header header;
+	uint64_t	addr;
+	uint64_t	stack_size;
+	unsigned char	stack[STACK_DUMP];
+	uint64_t	stack_used;
+};
+
+/* Page @n of those that are touched, one after the other, has this in its record. */
+static char *fault_addr(char *base, unsigned int n, unsigned int pages)
+{
+	return base + n % pages * getpagesize();
+}
+
+/* The newest record is that of fault @n; none is left out on the way back. */
+static const char *check_faults(struct reader *r, char *base, unsigned int n,
+				unsigned int pages)
+{
+	const union perf_event *event = NULL;
+
+	while ((event = perf_snapshot__older(r->snap, event))) {
+		const struct fault *fault = (const void *)event;
+
+		if (fault->header.type != PERF_RECORD_SAMPLE ||
+		    fault->header.size != sizeof(*fault))
+			return "not a sample of a fault";
+		/* Of the test's own code and data there may be others. */
+		if (fault->addr < (uintptr_t)base ||
+		    fault->addr >= (uintptr_t)base + (size_t)pages * getpagesize())
+			continue;
+		if (fault->addr != (uintptr_t)fault_addr(base, n, pages))
+			return "a fault is missing, or comes twice";
+		if (fault->stack_size != STACK_DUMP)
+			return "a wrong size of the stack";
+		n--;
+	}
+	return NULL;
+}
+
+/* 16 MiB, twice around: samples with 32 KiB of stack fill them in no time. */
+TEST(large_records)
+{
+	const size_t size = 16 * MiB;
+	const unsigned int pages = 64, faults = 2 * size / sizeof(struct fault) + 100;
+	struct perf_event_attr attr = {
+		.type			= PERF_TYPE_SOFTWARE,
+		.config			= PERF_COUNT_SW_PAGE_FAULTS_MIN,
+		.sample_period		= 1,
+		.sample_type		= PERF_SAMPLE_ADDR | PERF_SAMPLE_STACK_USER,
+		.sample_stack_user	= STACK_DUMP,
+		.exclude_kernel		= 1,
+		.write_backward		= 1,
+	};
+	const struct perf_snapshot_info *info;
+	struct reader r;
+	unsigned int n;
+	char *base;
+
+	base = mmap(NULL, pages * getpagesize(), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(NULL, reader_open(&r, &attr, 0, -1, size));
+	info = info_of(&r);
+
+	for (n = 0; n < faults; n++) {
+		if (!(n % pages))
+			ASSERT_EQ(0, madvise(base, pages * getpagesize(), MADV_DONTNEED));
+		__atomic_store_n(fault_addr(base, n, pages), 1, __ATOMIC_RELAXED);
+		if (n % 200 && n + 1 < faults)
+			continue;
+		ASSERT_EQ(0, take(&r, 0));
+		ASSERT_EQ(NULL, check_faults(&r, base, n, pages));
+		if (info->wrapped)
+			ASSERT_GT(info->len + sizeof(struct fault), size);
+	}
+	ASSERT_TRUE(info->wrapped);
+	reader_close(&r);
+	munmap(base, pages * getpagesize());
 }
 
 /*

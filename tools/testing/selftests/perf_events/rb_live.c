@@ -227,6 +227,7 @@ FIXTURE_VARIANT_ADD(rb_live, ioctl_64k) { .size = 64 * KiB, .nr = 200, IOCTL };
 FIXTURE_VARIANT_ADD(rb_live, ioctl_256k) { .size = 256 * KiB, .nr = 200, IOCTL };
 FIXTURE_VARIANT_ADD(rb_live, ioctl_1m) { .size = 1 * MiB, .nr = 200, IOCTL };
 FIXTURE_VARIANT_ADD(rb_live, ioctl_4m) { .size = 4 * MiB, .nr = 200, IOCTL };
+FIXTURE_VARIANT_ADD(rb_live, ioctl_16m) { .size = 16 * MiB, .nr = 5, IOCTL };
 FIXTURE_VARIANT_ADD(rb_live, ioctl_task) { .size = 256 * KiB, .nr = 50, IOCTL, .task = true };
 FIXTURE_VARIANT_ADD(rb_live, ioctl_incremental)
 {
@@ -238,6 +239,7 @@ FIXTURE_VARIANT_ADD(rb_live, hop_64k) { .size = 64 * KiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_256k) { .size = 256 * KiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_1m) { .size = 1 * MiB, .nr = 50, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_4m) { .size = 4 * MiB, .nr = 50, HOP };
+FIXTURE_VARIANT_ADD(rb_live, hop_16m) { .size = 16 * MiB, .nr = 5, HOP };
 FIXTURE_VARIANT_ADD(rb_live, hop_task) { .size = 4 * MiB, .nr = 50, HOP, .task = true };
 FIXTURE_VARIANT_ADD(rb_live, hop_incremental)
 {
