@@ -2,7 +2,7 @@
 # Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
 
 VM := tools/testing/vm
-export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS
+export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS CROSS
 # Taken to the letter: a $ in them is the shell's, not make's.
 override export CMD := $(value CMD)
 override export APPEND := $(value APPEND)
@@ -39,7 +39,8 @@ vm: set-up
 	@$(VM)/build.sh perf $(or $(VARIANT),patched)
 	@$(VM)/vm.sh
 
-#: make check    checkpatch --strict, series and manifest checks, sparse, shellcheck
+#: make check [CROSS=1]  checkpatch --strict, series and manifest checks, sparse, shellcheck;
+#:         CROSS=1: PMU drivers of arm64 and powerpc, with Debian's cross compilers
 check: set-up
 	@$(VM)/build.sh --stage-only
 	@patches/check

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What a system call costs in instructions, base beside patched: bare, recorded
-# into forward buffers, recorded into backward ones that nobody reads. Guest time
-# counts instructions (ICOUNT=1), so that the numbers repeat to 0.02 %. Fails where
-# patched and base differ by more than 0.1 %.
+# into forward buffers, recorded into backward ones that nobody reads; and without
+# any event what a context switch costs, and a process that is made and exits. Guest
+# time counts instructions (ICOUNT=1), so that the numbers repeat to 0.02 %. Fails
+# where patched and base differ by more than 0.1 %.
 #
 # usage: bench-instructions		on the host
 #	 bench-instructions guest RUNS	in the guest; prints "CASE NUMBER" lines
@@ -13,8 +14,9 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 RUNS=${RUNS:-5}
-CASES=(bare forward overwrite)
+CASES=(bare forward overwrite switch fork)
 PROGRAM=$BUILD/vm/syscall-cost
+SWITCH=$BUILD/vm/switch-cost
 LIMIT=0.1	# per cent
 
 run_case()
@@ -25,6 +27,8 @@ run_case()
 	bare) "$PROGRAM" "$out" ;;
 	forward) "${record[@]}" -- "$PROGRAM" "$out" ;;
 	overwrite) "${record[@]}" --overwrite -- "$PROGRAM" "$out" ;;
+	# A random layout of memory takes more page tables, or fewer.
+	switch|fork) setarch -R "$SWITCH" "$1" "$out" ;;
 	esac >/dev/null 2>&1
 	printf '%s %s\n' "$1" "$(cat "$out")"
 }
@@ -54,7 +58,7 @@ table()
 		return d > 0 ? sqrt(d) : 0
 	}
 	END {
-		printf "%-12s %22s %22s %10s\n", "close(-1)", "base", "patched", "change"
+		printf "%-12s %22s %22s %10s\n", "case", "base", "patched", "change"
 		for (i = 1; i <= cases; i++) {
 			c = order[i]
 			change = 100 * (mean("patched", c) / mean("base", c) - 1)
@@ -65,7 +69,8 @@ table()
 				over ? "  more than " limit " %" : ""
 			bad += over
 		}
-		printf "instructions per call, mean and standard deviation of %d runs\n",
+		printf "instructions per close(-1), switch, or fork and exit; "
+		printf "mean and standard deviation of %d runs\n",
 			n["base", order[1]]
 		exit bad > 0
 	}'
@@ -86,5 +91,6 @@ if [ "${1-}" = guest ]; then
 else
 	mkdir -p "${PROGRAM%/*}"
 	gcc -O2 -Wall -Werror -o "$PROGRAM" "$TOP/tools/testing/vm/syscall-cost.c"
+	gcc -O2 -Wall -Werror -o "$SWITCH" "$TOP/tools/testing/vm/switch-cost.c"
 	measure | table
 fi
