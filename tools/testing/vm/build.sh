@@ -93,6 +93,7 @@ build_kernel()
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage modules
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
+	build_test_pmu "$variant"
 }
 
 build_perf()
@@ -113,6 +114,16 @@ build_perf()
 		BUILD_BPF_SKEL=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 install-bin
 }
 
+# The module of the kselftests, for the kernel of a variant.
+build_test_pmu()
+{
+	local variant=$1 out=$BUILD/$1/test_pmu
+	mkdir -p "$out"
+	cp -pu "$TOP"/tools/testing/selftests/perf_events/test_pmu/* "$out"
+	run_logged "module $variant" "$BUILD/$variant/module.log" \
+		make -C "$BUILD/$variant/kernel" M="$out" -j"$JOBS" modules
+}
+
 # The kselftests of perf events, against the headers of the patched kernel.
 build_selftests()
 {
@@ -122,7 +133,8 @@ build_selftests()
 		make -C "$src" O="$BUILD/patched/kernel" -j"$JOBS" headers
 	run_logged "selftests" "$BUILD/patched/selftests.log" \
 		make -C "$src/tools/testing/selftests/perf_events" -j"$JOBS" OUTPUT="$out" \
-		top_srcdir="$src" KHDR_INCLUDES="-isystem $BUILD/patched/kernel/usr/include"
+		top_srcdir="$src" KHDR_INCLUDES="-isystem $BUILD/patched/kernel/usr/include" \
+		TEST_GEN_MODS_DIR=
 }
 
 # libperf's tests and example program.
