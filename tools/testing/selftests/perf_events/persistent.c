@@ -795,18 +795,22 @@ TEST_F(persistent, creator_header_page)
 	EXPECT_EQ(id, claim(self->fd));
 }
 
-/* Nor can a buffer join of which that has been done before. */
+/*
+ * Nor can a buffer join of which that has been done before. It is refused when it is
+ * charged already, for it is larger than the limit: that is undone.
+ */
 TEST_F(persistent, creator_wrote_header_page)
 {
+	size_t size = pages_beyond_limit() * PAGE;
 	char *mine;
 
-	mine = map(self->fd, 4 * PAGE, PROT_READ);
+	mine = map(self->fd, size, PROT_READ);
 	ASSERT_NE(MAP_FAILED, (void *)mine);
-	ASSERT_EQ(0, mprotect(mine, 5 * PAGE, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, mprotect(mine, size + PAGE, PROT_READ | PROT_WRITE));
 	ASSERT_TRUE(can_write(mine + 100));
 	EXPECT_EQ(-1, unclaim(self->fd, 0, 0, "written"));
 	EXPECT_EQ(EINVAL, errno);
-	munmap(mine, 5 * PAGE);
+	munmap(mine, size + PAGE);
 }
 
 /* An event redirected into a member's buffer brings that buffer along. */

@@ -1,36 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every allocation and every access to user memory on the paths that make, join, complete,
- * open, map, describe and claim fails once, the first, the second, and so on until none
- * is left: what was refused is as if it had not been tried, and can be tried again.
+ * open, map, describe, list, start and claim fails, the first, the second, and so on until
+ * none is left: what was refused is as if it had not been tried, and can be tried again.
+ * It fails once; and, for what tries again by itself (xarrays), with all that come after.
  *
- * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY.
+ * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY. If
+ * PERSISTENT_MODULE is the path of kernel/events/tests/persistent_module.ko, sessions that
+ * the kernel starts are among it. With PERSISTENT_FAULTS_VERBOSE=2 each fault's stack is
+ * in the log: tools/testing/vm/fault-sites.sh tells from them which calls were hit.
  */
 #define _GNU_SOURCE
+
+#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
 
 #define DEBUGFS	"/sys/kernel/debug"
 
-/* Also what may sleep; and without a word in the log. */
+/* Also what may sleep. */
 static const struct {
 	const char	*path;
 	const char	*value;
 } settings[] = {
 	{ DEBUGFS "/failslab/ignore-gfp-wait",		"N" },
-	{ DEBUGFS "/failslab/verbose",			"0" },
+	/* For make-it-fail: the task's slab allocations, all of them. */
+	{ DEBUGFS "/failslab/task-filter",		"Y" },
+	{ DEBUGFS "/failslab/probability",		"100" },
+	{ DEBUGFS "/failslab/times",			"-1" },
 	{ DEBUGFS "/fail_page_alloc/ignore-gfp-wait",	"N" },
 	{ DEBUGFS "/fail_page_alloc/ignore-gfp-highmem", "N" },
 	{ DEBUGFS "/fail_page_alloc/min-order",		"0" },
-	{ DEBUGFS "/fail_page_alloc/verbose",		"0" },
-	{ DEBUGFS "/fail_usercopy/verbose",		"0" },
+};
+
+static const char * const verbose[] = {
+	DEBUGFS "/failslab/verbose",
+	DEBUGFS "/fail_page_alloc/verbose",
+	DEBUGFS "/fail_usercopy/verbose",
 };
 
 FIXTURE(faults)
 {
 	struct balance	before;
 	int		nth;
+	int		make_it_fail;
+	int		space;
 	/* Events of CPU 0: one not given away yet, one of a session "other". */
 	int		fd;
 	int		other;
@@ -60,6 +75,10 @@ FIXTURE_SETUP(faults)
 	self->nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (self->nth < 0)
 		SKIP(return, "no CONFIG_FAULT_INJECTION");
+	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
+	self->space = open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC);
+	for (i = 0; i < ARRAY_SIZE(verbose); i++)
+		write_text(verbose[i], getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
 	for (i = 0; i < ARRAY_SIZE(settings); i++) {
 		if (write_text(settings[i].path, settings[i].value))
 			SKIP(return, "no %s", settings[i].path);
@@ -80,17 +99,26 @@ FIXTURE_TEARDOWN(faults)
 	close(self->other);
 	close(self->fd);
 	close(self->nth);
+	close(self->make_it_fail);
+	close(self->space);
+	write_text(DEBUGFS "/failslab/probability", "0");
 	EXPECT_BALANCE();
+}
+
+static void put_number(int fd, unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	/* Files of debugfs have no position, and do not look at one. */
+	if (pwrite(fd, text, len, 0) != len && (errno != ESPIPE || write(fd, text, len) != len))
+		fprintf(stderr, "# a fault is not armed\n");
 }
 
 /* The nth from now on fails. */
 static void arm(int nth, unsigned int n)
 {
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%u", n);
-
-	if (pwrite(nth, text, len, 0) != len)
-		fprintf(stderr, "# fail-nth is not armed\n");
+	put_number(nth, n);
 }
 
 /* Did it fail? */
@@ -106,8 +134,25 @@ static bool disarm(int nth)
 	return failed;
 }
 
+/*
+ * Of slab objects, all fail after so many bytes. That it is done cannot fail: what writes
+ * to these files allocates nothing.
+ */
+static void arm_all_after(struct _test_data_faults *self, unsigned int bytes)
+{
+	put_number(self->space, bytes);
+	put_number(self->make_it_fail, 1);
+}
+
+static void disarm_all(struct _test_data_faults *self)
+{
+	put_number(self->make_it_fail, 0);
+}
+
 struct operation {
 	const char	*name;
+	/* It has nothing that may fail. */
+	bool		never_fails;
 	/* Before each try; the try; and back to where it was, if it succeeded. */
 	void		(*prepare)(struct _test_data_faults *self);
 	int64_t		(*try)(struct _test_data_faults *self);
@@ -203,6 +248,42 @@ static void closes(struct _test_data_faults *self)
 	self->got = -1;
 }
 
+/* As many fds as the task's table has room for: the next one wants a larger table. */
+static unsigned int table_size;
+static int table[65536];
+
+static void knows_table(struct _test_data_faults *self)
+{
+	const struct rlimit limit = { ARRAY_SIZE(table), ARRAY_SIZE(table) };
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+
+	/* It grows with each try that gets so far. */
+	setrlimit(RLIMIT_NOFILE, &limit);
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "FDSize: %u", &table_size) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+}
+
+static int64_t opens_beyond_table(struct _test_data_faults *self)
+{
+	int nr = 0, err;
+
+	do {
+		table[nr] = dup(self->nth);
+	} while (table[nr] >= 0 && table[nr] < (int)table_size - 1 &&
+		 ++nr < (int)ARRAY_SIZE(table) - 1);
+	self->got = reopen(self->id, 0, 0);
+	err = errno;
+	for (; nr >= 0; nr--)
+		close(table[nr]);
+	errno = err;
+	return self->got;
+}
+
 static void has_reader(struct _test_data_faults *self)
 {
 	if (self->got < 0)
@@ -266,23 +347,57 @@ static int64_t lists(struct _test_data_faults *self)
 	return *sysfs("sessions/%s/cpus", "other") && *sysfs("sessions/%s/state", "other") ? 0 : -1;
 }
 
+#define MODULE		"persistent_module"
+#define AGAIN		"/sys/module/" MODULE "/parameters/again"
+
+static bool have_module(void)
+{
+	return !access(getenv("PERSISTENT_MODULE") ?: "", R_OK);
+}
+
+static void has_module(struct _test_data_faults *self)
+{
+	int fd;
+
+	if (self->got >= 0)
+		return;
+	fd = open(getenv("PERSISTENT_MODULE"), O_RDONLY | O_CLOEXEC);
+	syscall(__NR_finit_module, fd, "events=cpu-clock,sched:sched_process_fork", 0);
+	close(fd);
+	self->got = open(AGAIN, O_WRONLY | O_CLOEXEC);
+}
+
+static int64_t starts(struct _test_data_faults *self)
+{
+	return pwrite(self->got, "1", 1, 0) == 1 ? 0 : -1;
+}
+
+static void unloads(struct _test_data_faults *self)
+{
+	closes(self);
+	syscall(__NR_delete_module, MODULE, O_NONBLOCK);
+}
+
 static void nothing(struct _test_data_faults *self)
 {
 }
 
 static const struct operation operations[] = {
-	{ "make, with a buffer of its own", has_event, makes, claims_event },
-	{ "make", has_mapped_event, makes, claims_mapped_event },
-	{ "make, of a task", has_task_event, makes, claims_mapped_event },
-	{ "join", has_mapped_event, joins, claims_mapped_event },
-	{ "complete", has_part, completes, claims_completed },
-	{ "open", nothing, opens, closes },
-	{ "map", has_reader, maps, unmaps },
-	{ "describe", has_reader, describes, closes },
-	{ "reserved head", has_reader, reserves, closes },
-	{ "read", has_reader, reads, closes },
-	{ "list", nothing, lists, nothing },
-	{ "claim", has_session, claims, claims_mapped_event },
+	{ "make, with a buffer of its own", false, has_event, makes, claims_event },
+	{ "make", false, has_mapped_event, makes, claims_mapped_event },
+	{ "make, of a task", false, has_task_event, makes, claims_mapped_event },
+	{ "join", false, has_mapped_event, joins, claims_mapped_event },
+	{ "complete", false, has_part, completes, claims_completed },
+	{ "open", false, nothing, opens, closes },
+	{ "open, with a larger table", false, knows_table, opens_beyond_table, closes },
+	{ "map", false, has_reader, maps, unmaps },
+	{ "describe", false, has_reader, describes, closes },
+	{ "reserved head", false, has_reader, reserves, closes },
+	{ "read", false, has_reader, reads, closes },
+	{ "list", false, nothing, lists, nothing },
+	{ "start", false, has_module, starts, unloads },
+	/* Who cannot claim cannot get rid of it: it allocates nothing, and copies nothing. */
+	{ "claim", true, has_session, claims, claims_mapped_event },
 };
 
 /* Sessions but "other", and the one that is being built has no entry. */
@@ -291,7 +406,24 @@ static bool is_listed_alone(void)
 	return nr_entries(DEVICE "/sessions") == 1 && nr_entries(DEVICE "/events") == 1;
 }
 
-TEST_F_TIMEOUT(faults, each_fails_once, 600)
+static bool is_possible(const struct operation *op)
+{
+	return op->try != starts || have_module();
+}
+
+/* Tried with a fault, or without one at last: what holds after each. */
+static void judge(struct __test_metadata *_metadata, struct _test_data_faults *self,
+		  const struct operation *op, unsigned int n, bool failed, int64_t ret)
+{
+	EXPECT_TRUE(ret >= 0 || failed) TH_LOG("%s, %u", op->name, n);
+	if (ret >= 0)
+		op->undo(self);
+	/* What is claimed, or stopped, only now is listed until it is. */
+	if (ret >= 0 || (op->try != claims && op->try != starts))
+		EXPECT_TRUE(is_listed_alone()) TH_LOG("%s, %u", op->name, n);
+}
+
+TEST_F_TIMEOUT(faults, each_fails_once, 900)
 {
 	unsigned int i, n, refused;
 	int64_t ret = -1;
@@ -300,6 +432,9 @@ TEST_F_TIMEOUT(faults, each_fails_once, 600)
 	for (i = 0; i < ARRAY_SIZE(operations); i++) {
 		const struct operation *op = &operations[i];
 
+		/* A table grows with each try that gets so far: these do not come to an end. */
+		if (!is_possible(op) || op->try == opens_beyond_table)
+			continue;
 		for (n = 1, refused = 0, failed = true; failed; n++) {
 			/* Each counts from a quiet state, and none takes that many. */
 			ASSERT_GT(2000, n) TH_LOG("%s", op->name);
@@ -307,19 +442,42 @@ TEST_F_TIMEOUT(faults, each_fails_once, 600)
 			arm(self->nth, n);
 			ret = op->try(self);
 			failed = disarm(self->nth);
-			if (ret < 0) {
-				refused++;
-				EXPECT_TRUE(failed) TH_LOG("%s, %u", op->name, n);
-			} else {
-				op->undo(self);
-			}
-			/* What is claimed only now is listed until it is. */
-			if (ret >= 0 || op->try != claims)
-				EXPECT_TRUE(is_listed_alone()) TH_LOG("%s, %u", op->name, n);
+			refused += ret < 0;
+			judge(_metadata, self, op, n, failed, ret);
 		}
 		/* Without a fault it is done. */
 		EXPECT_LE(0, ret) TH_LOG("%s", op->name);
+		if (op->never_fails)
+			EXPECT_EQ(2, n) TH_LOG("%s", op->name);
 		TH_LOG("%s: %u faults, %u refusals", op->name, n - 2, refused);
+	}
+}
+
+/* The smallest object that is tried for more than once (a node of an xarray) is larger. */
+#define STEP	256
+
+TEST_F_TIMEOUT(faults, all_fail_from_there_on, 900)
+{
+	unsigned int i, bytes, refused;
+	int64_t ret;
+
+	for (i = 0; i < ARRAY_SIZE(operations); i++) {
+		const struct operation *op = &operations[i];
+
+		if (!is_possible(op))
+			continue;
+		for (bytes = 0, refused = 0, ret = -1; ret < 0; bytes += STEP) {
+			ASSERT_GT(1 << 20, bytes) TH_LOG("%s", op->name);
+			op->prepare(self);
+			arm_all_after(self, bytes);
+			ret = op->try(self);
+			disarm_all(self);
+			refused += ret < 0;
+			judge(_metadata, self, op, bytes, true, ret);
+		}
+		if (op->never_fails)
+			EXPECT_EQ(0, refused) TH_LOG("%s", op->name);
+		TH_LOG("%s: %u refusals, done with %u bytes", op->name, refused, bytes - STEP);
 	}
 }
 

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""
+Which calls of our kernel code that can fail were made to fail?
+
+The calls are read from the object files, with the address that each returns to; the faults
+from the log of a kernel whose fault injection is verbose: the first of our functions in
+the stack of each, and its address. What is one address is one call.
+
+usage: fault-sites.py LOG OBJECT...	prints a table; status 1 if a call was missed
+"""
+import re
+import subprocess
+import sys
+from collections import Counter
+
+# By the name that is called. What is inlined (kzalloc(), copy_struct_from_user()) calls these.
+CAN_FAIL = re.compile(r'''^(__)?(kmalloc|kmem_cache_alloc|kvmalloc|kstrdup|kvasprintf)\w*$|
+    ^(__)?xa_(store|cmpxchg|alloc)\w*$|^kobject_(add|create_and_add)$|
+    ^sysfs_add_file_to_group$|^sysfs_create_\w+$|^anon_inode_getfile$|^get_unused_fd_flags$|
+    ^rb_alloc$|^perf_event_create_kernel_counter$|^prepare_kernel_cred$|
+    ^_copy_(from|to)_user$|^alloc_percpu\w*$|^__alloc_pages\w*$''', re.X)
+
+# (caller, called): how many of these calls cannot fail, and why
+CANNOT = {
+    ('perf_persistent_add', 'xa_store'): (2, 'both entries were reserved before'),
+    ('perf_persistent_add', '__xa_cmpxchg'): (1, 'xa_release() stores nothing'),
+}
+
+FRAME = re.compile(r'([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+')
+
+
+def calls(obj):
+    """(caller, address of return from its begin, called) of each call in .text"""
+    out = subprocess.run(['objdump', '-dr', '--no-show-raw-insn', '-j', '.text', obj],
+                         capture_output=True, text=True, check=True).stdout
+    caller, begin, called, is_call = None, 0, None, False
+    for line in out.splitlines():
+        head = re.match(r'([0-9a-f]+) <(.*)>:$', line)
+        insn = re.match(r' *([0-9a-f]+):\t(\w+)', line)
+        reloc = re.search(r'R_X86_64_(?:PLT32|PC32)\s+([\w.]+)', line)
+        if head or insn:
+            at = int((head or insn).group(1), 16)
+            if called:
+                yield caller, at - begin, called
+                called = None
+        if head:
+            caller, begin = head.group(2), at
+        elif insn:
+            is_call = insn.group(2).startswith('call')
+        elif reloc and is_call:
+            called = reloc.group(1)
+            is_call = False
+
+
+def faults(log, ours):
+    """(function, address from its begin) of the innermost of our calls, for each fault"""
+    looking = False
+    with open(log, encoding='utf-8', errors='replace') as f:
+        for line in f:
+            if 'FAULT_INJECTION: forcing a failure' in line:
+                looking = True
+            frame = FRAME.search(line)
+            if looking and frame and '? ' not in line and frame.group(1) in ours:
+                yield frame.group(1), int(frame.group(2), 16)
+                looking = False
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    everything = [c for obj in sys.argv[2:] for c in calls(obj)]
+    ours = {caller for caller, _, _ in everything}
+    can_fail = sorted(c for c in everything if CAN_FAIL.match(c[2]))
+    hits = Counter(faults(sys.argv[1], ours))
+    missed = Counter()
+
+    for caller, at, called in can_fail:
+        print(f'{caller + f"+{at:#x}":<48} {called:<34} {hits[caller, at]:>6}')
+        if not hits[caller, at]:
+            missed[caller, called] += 1
+    print(f'{len(can_fail)} calls that can fail, {sum(hits.values())} faults')
+    bad = not can_fail or not hits
+    for (caller, called), nr in missed.items():
+        may, why = CANNOT.get((caller, called), (0, ''))
+        if nr > may:
+            bad = True
+            print(f'{caller} calls {called}: {nr - may} not hit')
+        else:
+            print(f'{caller} calls {called}: {nr} cannot fail: {why}')
+    sys.exit(bad)
+
+
+if __name__ == '__main__':
+    main()
