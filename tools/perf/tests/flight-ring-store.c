@@ -7,6 +7,7 @@
  * - it never takes more than its budget, also when that changes;
  * - no more of its memory is resident than the budget allows for;
  * - a round larger than the budget is left out as a whole, and counted;
+ * - all of that holds for compressed rounds, too, which take less room;
  * - what is no record ends a walk, and is counted.
  *
  * Records carry their number, so that each one that is seen can be told.
@@ -50,6 +51,7 @@ struct model {
 	u64			evicted;	/* the next one that should go */
 	u64			seen;		/* the next one that should be read */
 	bool			bad;
+	bool			noisy;		/* records that do not get smaller */
 	unsigned char		*round;
 	size_t			room;
 };
@@ -120,6 +122,8 @@ static size_t make_round(struct model *m, size_t max)
 		struct numbered *r = (struct numbered *)(m->round + len);
 
 		memset(r, (unsigned char)m->stored, record_size(m->stored));
+		for (size_t i = 1; m->noisy && i + sizeof(*r) + 1 < record_size(m->stored); i++)
+			r->fill[i] = random_number(256);
 		r->header.type = PERF_RECORD_SAMPLE;
 		r->header.misc = 0;
 		r->header.size = record_size(m->stored);
@@ -158,7 +162,7 @@ static bool is_consistent(struct model *m, size_t budget)
 		if (ring_store__walk(m->rs, &round, see, m))
 			m->bad = true;
 		rounds++;
-		bytes += round.len;
+		bytes += round.raw;
 	}
 	if (m->bad || m->seen != m->stored || rounds != stats->rounds ||
 	    bytes != stats->bytes || stats->used > budget || stats->broken_bytes ||
@@ -191,6 +195,43 @@ static int test__newest(struct test_suite *t __maybe_unused, int subtest __maybe
 	for (u64 seed = 0; seed < 20; seed++)
 		TEST_ASSERT_VAL("the newest rounds, whole and in order", keeps_the_newest(seed));
 	return TEST_OK;
+}
+
+/* Rounds of which some, or some chunks, do not get smaller. */
+static bool keeps_the_newest_packed(u64 seed)
+{
+	const struct ring_store_stats *stats;
+	u64 bytes = 0;
+	struct model m;
+	size_t len;
+	bool ok = model__init(&m, 3 << 20, seed) && !ring_store__compress(m.rs, 1);
+
+	for (int i = 0; ok && i < 200; i++) {
+		m.noisy = seed % 3 == 2 || (seed % 3 == 1 && random_number(3) == 0);
+		len = make_round(&m, random_number(seed % 2 ? 20000 : 6 * MAX_RECORD));
+		store_round(&m, len, i);
+		if (random_number(4))
+			continue;
+		ring_store__flush(m.rs);
+		ok = is_consistent(&m, 3 << 20);
+	}
+	stats = ring_store__stats(m.rs);
+	bytes = stats->bytes;
+	if (seed % 3 == 0 && seed % 2 == 0)
+		ok = ok && bytes > 2 * stats->used;
+	model__exit(&m);
+	return ok;
+}
+
+static int test__packed(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+#ifdef HAVE_ZSTD_SUPPORT
+	for (u64 seed = 0; seed < 12; seed++)
+		TEST_ASSERT_VAL("the newest rounds, compressed", keeps_the_newest_packed(seed));
+	return TEST_OK;
+#else
+	return TEST_SKIP;
+#endif
 }
 
 static int test__budget(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
@@ -345,6 +386,7 @@ static int test__broken(struct test_suite *t __maybe_unused, int subtest __maybe
 
 static struct test_case tests__flight_ring_store[] = {
 	TEST_CASE("Ring store: holds the newest rounds, whole and in order", newest),
+	TEST_CASE("Ring store: holds more of them when they are compressed", packed),
 	TEST_CASE("Ring store: never exceeds a budget that changes", budget),
 	TEST_CASE("Ring store: drops rounds by age", max_age),
 	TEST_CASE("Ring store: shows closed rounds only", open),

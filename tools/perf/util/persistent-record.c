@@ -18,25 +18,16 @@
  *      the pass with PERF_RECORD_FINISHED_ROUND;
  *   5. with a command: run it, and make a second pass of what came since;
  *   6. lost counts, build-ids, header.
- *
- * A process that lives now is described as it is now, from /proc, with time 0;
- * one that has exited is known from the side-band. Side-band records change the
- * description at their own time. One of them needs care: PERF_RECORD_FORK
- * makes a reader forget what it knows of the process and begin with its
- * parent's maps. That is right if all of its later records are there. If some
- * buffer does not reach back as far, they may be gone; then the description
- * from /proc is better, and the fork of a process that still lives is left out.
  */
 #include "persistent.h"
+#include "persistent-reader.h"
 #include "build-id.h"
-#include "cpumap.h"
 #include "data.h"
 #include "debug.h"
 #include "event.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
-#include "machine.h"
 #include "record.h"
 #include "sample.h"
 #include "session.h"
@@ -48,219 +39,26 @@
 #include "trace-event.h"
 #include "util.h"
 
-#include <internal/evlist.h>
-#include <internal/evsel.h>
 #include <internal/lib.h>
-#include <internal/xyarray.h>
 #include <linux/bitmap.h>
-#include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/time64.h>
-#include <linux/zalloc.h>
-#include <perf/cpumap.h>
 #include <perf/event.h>
 #include <perf/snapshot.h>
-#include <perf/threadmap.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-/**
- * struct buffer - a ring buffer of the session
- * @event: the event that owns it
- * @base: where it is mapped
- * @len: length of the mapping
- * @snap: copies of it
- * @sideband: it holds no samples
- * @nr_records: records written from it
- * @err: what became of the last copy
- * @cover: what the copies hold, over both passes
- */
-struct buffer {
-	const struct persistent_event	*event;
-	void				*base;
-	size_t				len;
-	struct perf_snapshot		*snap;
-	bool				sideband;
-	u64				nr_records;
-	int				err;
-	struct snapshot_cover		cover;
-};
-
-/**
- * struct reader - a session on its way into a file
- * @tool: callbacks of the pass that finds which build-ids are needed
- * @opts: options of perf record
- * @ps: the persistent session
- * @data: the file
- * @session: the file's perf session
- * @evlist: the file's events
- * @cpus: the CPUs whose samples are wanted
- * @buffers: the buffers to read, samples before side-band
- * @nr_buffers: number of them
- * @bytes: bytes of the file's data section
- * @samples: samples in it
- * @lost: events that the kernel could not store, ever
- * @unknown: records of events that the session did not have when it was opened
- * @incomplete: some of what describes the records could not be written
- * @complete_since: from then on, no side-band is missing
- */
-struct reader {
-	struct perf_tool		tool;
-	struct record_opts		*opts;
-	struct persistent_session	*ps;
-	struct perf_data		*data;
-	struct perf_session		*session;
-	struct evlist			*evlist;
-	struct perf_cpu_map		*cpus;
-	struct buffer			*buffers;
-	int				nr_buffers;
-	u64				bytes;
-	u64				samples;
-	u64				lost;
-	u64				unknown;
-	bool				incomplete;
-	u64				complete_since;
-};
 
 static sig_atomic_t workload_errno;
 static sig_atomic_t workload_pid;
 
-/* Buffers */
-
-static bool event__is_wanted(struct reader *r, const struct persistent_event *event)
-{
-	struct perf_cpu cpu = { .cpu = event->cpu };
-
-	/* Tasks migrate: the side-band of other CPUs names samples of these. */
-	return !r->cpus || persistent_event__is_sideband(event) ||
-	       perf_cpu_map__has(r->cpus, cpu);
-}
-
-static int buffer__map(struct buffer *buf, const struct persistent_event *event)
-{
-	struct perf_snapshot_buffer snap = {
-		.fd  = event->fd,
-		.cpu = event->cpu,
-	};
-
-	buf->event = event;
-	buf->sideband = persistent_event__is_sideband(event);
-	buf->len = event->data_size + page_size;
-	buf->base = mmap(NULL, buf->len, PROT_READ, MAP_SHARED, event->fd, 0);
-	if (buf->base == MAP_FAILED) {
-		buf->base = NULL;
-		return -errno;
-	}
-
-	snap.base = buf->base;
-	snap.len = buf->len;
-	buf->snap = perf_snapshot__new(&snap);
-	return buf->snap ? 0 : -errno;
-}
-
-static void buffer__unmap(struct buffer *buf)
-{
-	perf_snapshot__delete(buf->snap);
-	if (buf->base)
-		munmap(buf->base, buf->len);
-}
-
-static int reader__map(struct reader *r)
-{
-	char msg[STRERR_BUFSIZE];
-	bool samples = false;
-	int err;
-
-	r->buffers = calloc(r->ps->nr_events, sizeof(*r->buffers));
-	if (!r->buffers)
-		return -ENOMEM;
-
-	for (int sideband = 0; sideband < 2; sideband++) {
-		for (int i = 0; i < r->ps->nr_events; i++) {
-			const struct persistent_event *event = &r->ps->events[i];
-
-			if (event->buffer_index != event->index ||
-			    persistent_event__is_sideband(event) != sideband ||
-			    !event__is_wanted(r, event))
-				continue;
-
-			err = buffer__map(&r->buffers[r->nr_buffers++], event);
-			if (err) {
-				pr_err("Cannot map the buffer of event %u on CPU %d of session '%s': %s\n",
-				       event->index, event->cpu, r->ps->name,
-				       str_error_r(-err, msg, sizeof(msg)));
-				return err;
-			}
-			samples |= !sideband;
-		}
-	}
-
-	if (!samples) {
-		pr_err("Session '%s' has no events%s%s: see perf ctl -i %s.\n", r->ps->name,
-		       r->cpus ? " on CPUs " : "", r->cpus ? r->opts->target.cpu_list : "",
-		       r->ps->name);
-		return -ENOENT;
-	}
-	return 0;
-}
-
-/* A buffer that cannot be read does not keep the others from it, while there are any. */
-static int reader__take(struct reader *r, unsigned int flags)
-{
-	char msg[STRERR_BUFSIZE];
-	int last_err = 0, nr_read = 0;
-
-	/* What fails here is found again by the take. */
-	for (int i = 0; i < r->nr_buffers; i++)
-		perf_snapshot__prepare(r->buffers[i].snap);
-
-	for (int i = 0; i < r->nr_buffers; i++) {
-		struct buffer *buf = &r->buffers[i];
-
-		buf->err = perf_snapshot__take(buf->snap, flags | PERF_SNAPSHOT_NO_PAUSE);
-		if (buf->err)
-			last_err = buf->err;
-		else if (!buf->sideband)
-			nr_read++;
-	}
-
-	for (int i = 0; i < r->nr_buffers; i++) {
-		struct buffer *buf = &r->buffers[i];
-
-		if (buf->err)
-			pr_err("Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
-			       buf->event->index, buf->event->cpu, r->ps->name,
-			       str_error_r(-buf->err, msg, sizeof(msg)));
-	}
-	if (last_err && nr_read)
-		r->incomplete = true;
-	return nr_read ? 0 : last_err;
-}
-
 /* The file */
 
-static int reader__create_evlist(struct reader *r)
-{
-	r->evlist = persistent_session__new_evlist(r->ps);
-	if (r->evlist)
-		return 0;
-
-	if (errno == EINVAL)
-		pr_err("The records of session '%s' cannot be told apart: its events need sample_id_all and PERF_SAMPLE_IDENTIFIER.\n",
-		       r->ps->name);
-	return -errno;
-}
-
-static int reader__write(struct reader *r, void *buf, size_t size)
+static int reader__write(struct persistent_reader *r, void *buf, size_t size)
 {
 	if (perf_data_file__write(&r->data->file, buf, size) < 0) {
 		pr_err("Cannot write %s: %m\n", r->data->path);
@@ -270,18 +68,11 @@ static int reader__write(struct reader *r, void *buf, size_t size)
 	return 0;
 }
 
-static int process_synthesized(const struct perf_tool *tool, union perf_event *event,
-			       struct perf_sample *sample __maybe_unused,
-			       struct machine *machine __maybe_unused)
-{
-	return reader__write(container_of(tool, struct reader, tool), event, event->header.size);
-}
-
 static int process_sample(const struct perf_tool *tool, union perf_event *event,
 			  struct perf_sample *sample, struct evsel *evsel,
 			  struct machine *machine)
 {
-	struct reader *r = container_of(tool, struct reader, tool);
+	struct persistent_reader *r = container_of(tool, struct persistent_reader, tool);
 
 	if (!r->evlist->first_sample_time)
 		r->evlist->first_sample_time = sample->time;
@@ -290,152 +81,10 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event,
 	return build_id__mark_dso_hit(tool, event, sample, evsel, machine);
 }
 
-static bool is_alive(pid_t pid)
+static int reader__create_file(struct persistent_reader *r, bool no_buildid)
 {
-	return !kill(pid, 0) || errno == EPERM;
-}
-
-static bool is_stale_fork(struct reader *r, union perf_event *event)
-{
-	__u64 time;
-
-	return event->header.type == PERF_RECORD_FORK &&
-	       event->fork.pid == event->fork.tid &&
-	       persistent_record_time(event, r->evlist, &time) && time < r->complete_since &&
-	       is_alive(event->fork.pid);
-}
-
-static void reader__find_windows(struct reader *r)
-{
-	struct snapshot_cover cover;
-
-	for (int i = 0; i < r->nr_buffers; i++) {
-		struct buffer *buf = &r->buffers[i];
-
-		snapshot_cover__fill(&cover, buf->event->cpu, buf->err, buf->snap, r->evlist);
-		if (buf->cover.data_size)
-			snapshot_cover__add(&buf->cover, &cover);
-		else
-			buf->cover = cover;
-		if (buf->sideband && cover.err)
-			r->complete_since = -1ULL;
-		else if (buf->sideband && cover.wrapped)
-			r->complete_since = max(r->complete_since, buf->cover.oldest);
-	}
-}
-
-static int buffer__write(struct buffer *buf, struct reader *r)
-{
-	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
-	union perf_event *event = NULL;
-	size_t len = 0;
-	char *run;
-	int err;
-
-	if (!info->len)
-		return 0;
-
-	run = malloc(info->len);
-	if (!run)
-		return -ENOMEM;
-
-	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
-		if (is_stale_fork(r, event))
-			continue;
-		/* A reader would stop there. */
-		if (!evlist__event2evsel(r->evlist, event)) {
-			r->unknown++;
-			continue;
-		}
-		memcpy(run + len, event, event->header.size);
-		len += event->header.size;
-		r->samples += event->header.type == PERF_RECORD_SAMPLE;
-		buf->nr_records++;
-	}
-	err = reader__write(r, run, len);
-	free(run);
-	perf_snapshot__release(buf->snap);
-	return err;
-}
-
-static int reader__write_pass(struct reader *r)
-{
-	struct perf_event_header round = {
-		.size = sizeof(round),
-		.type = PERF_RECORD_FINISHED_ROUND,
-	};
-	int err;
-
-	reader__find_windows(r);
-	for (int i = 0; i < r->nr_buffers; i++) {
-		err = buffer__write(&r->buffers[i], r);
-		if (err)
-			return err;
-	}
-	return reader__write(r, &round, sizeof(round));
-}
-
-static int reader__init_clock(struct reader *r)
-{
-	struct perf_env *env = &r->session->header.env;
-	struct evsel *first = evlist__first(r->evlist), *evsel;
-	struct timespec clock, res;
-	struct timeval tod;
-
-	evlist__for_each_entry(r->evlist, evsel) {
-		if (!evsel->core.attr.use_clockid ||
-		    evsel->core.attr.clockid != first->core.attr.clockid)
-			return -ENOENT;
-	}
-
-	if (clock_gettime(first->core.attr.clockid, &clock) || gettimeofday(&tod, NULL) ||
-	    clock_getres(first->core.attr.clockid, &res))
-		return -errno;
-
-	env->clock.clockid	  = first->core.attr.clockid;
-	env->clock.clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
-	env->clock.clockid_ns	  = clock.tv_sec * NSEC_PER_SEC + clock.tv_nsec;
-	env->clock.tod_ns	  = tod.tv_sec * NSEC_PER_SEC + tod.tv_usec * NSEC_PER_USEC;
-	return 0;
-}
-
-static void reader__init_features(struct reader *r, bool no_buildid)
-{
-	struct perf_header *header = &r->session->header;
-	bool branch_stack = false;
-	struct evsel *evsel;
-	int feat;
-
-	for (feat = HEADER_FIRST_FEATURE; feat < HEADER_LAST_FEATURE; feat++)
-		perf_header__set_feat(header, feat);
-
-	evlist__for_each_entry(r->evlist, evsel)
-		branch_stack |= evsel__has_br_stack(evsel);
-
-	if (no_buildid)
-		perf_header__clear_feat(header, HEADER_BUILD_ID);
-#ifdef HAVE_LIBTRACEEVENT
-	if (!have_tracepoints(&r->evlist->core.entries))
-#endif
-		perf_header__clear_feat(header, HEADER_TRACING_DATA);
-	if (!branch_stack)
-		perf_header__clear_feat(header, HEADER_BRANCH_STACK);
-	if (reader__init_clock(r)) {
-		perf_header__clear_feat(header, HEADER_CLOCKID);
-		perf_header__clear_feat(header, HEADER_CLOCK_DATA);
-	}
-	perf_header__clear_feat(header, HEADER_AUXTRACE);
-	perf_header__clear_feat(header, HEADER_COMPRESSED);
-	perf_header__clear_feat(header, HEADER_DIR_FORMAT);
-	perf_header__clear_feat(header, HEADER_GROUP_DESC);
-	perf_header__clear_feat(header, HEADER_STAT);
-}
-
-static int reader__create_file(struct reader *r, bool no_buildid)
-{
-	struct perf_session *session;
 	struct perf_tool *tool = &r->tool;
-	struct evsel *evsel;
+	int err;
 
 	perf_tool__init(tool, /*ordered_events=*/true);
 	tool->sample	 = process_sample;
@@ -446,74 +95,9 @@ static int reader__create_file(struct reader *r, bool no_buildid)
 	tool->mmap	 = perf_event__process_mmap;
 	tool->mmap2	 = perf_event__process_mmap2;
 
-	/* The same kind of map everywhere, or a file seems to be two. */
-	evlist__for_each_entry(r->evlist, evsel) {
-		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
-		tool->namespace_events |= evsel->core.attr.namespaces;
-		tool->cgroup_events |= evsel->core.attr.cgroup;
-	}
-
-	session = perf_session__new(r->data, tool);
-	if (IS_ERR(session))
-		return PTR_ERR(session);
-
-	r->session = session;
-	session->evlist = r->evlist;
-	perf_session__set_id_hdr_size(session);
-	reader__init_features(r, no_buildid);
-
-	return perf_session__write_header(session, r->evlist, perf_data__fd(r->data), false);
-}
-
-/* What the records alone do not tell: the kernel, and the processes that live. */
-static int reader__synthesize(struct reader *r)
-{
-	struct perf_event_header finished_init = {
-		.size = sizeof(finished_init),
-		.type = PERF_RECORD_FINISHED_INIT,
-	};
-	struct machine *machine = &r->session->machines.host;
-	struct target target = { .system_wide = true };
-	struct perf_tool *tool = &r->tool;
-	int err;
-
-	err = perf_event__synth_time_conv(r->buffers[0].base, tool, process_synthesized, machine);
-	if (err)
-		return err;
-
-	err = perf_event__synthesize_id_index(tool, process_synthesized, r->evlist, machine);
-	if (err)
-		return err;
-
-	if (perf_event__synthesize_kernel_mmap(tool, process_synthesized, machine) < 0 ||
-	    perf_event__synthesize_modules(tool, process_synthesized, machine) < 0)
-		pr_warning("Cannot describe the kernel: its functions may stay unnamed (see /proc/sys/kernel/kptr_restrict).\n");
-
-	err = perf_event__synthesize_thread_map2(tool, r->evlist->core.threads,
-						 process_synthesized, NULL);
-	if (err)
-		return err;
-
-	err = perf_event__synthesize_cpu_map(tool, r->evlist->core.all_cpus,
-					     process_synthesized, NULL);
-	if (err)
-		return err;
-
-	err = perf_event__synthesize_bpf_events(r->session, process_synthesized, machine, r->opts);
-	if (err < 0)
-		pr_warning("Cannot describe the BPF programs.\n");
-
-	if (tool->cgroup_events &&
-	    perf_event__synthesize_cgroups(tool, process_synthesized, machine) < 0)
-		pr_warning("Cannot describe the cgroups.\n");
-
-	err = __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
-					    process_synthesized, /*needs_mmap=*/true,
-					    /*data_mmap=*/false, /*nr_threads_synthesize=*/1);
-	if (err)
-		return err;
-
-	return reader__write(r, &finished_init, sizeof(finished_init));
+	err = persistent_reader__create_session(r, no_buildid);
+	return err ?: perf_session__write_header(r->session, r->evlist, perf_data__fd(r->data),
+						 false);
 }
 
 static bool read_lost(const struct persistent_event *event, u64 *lost)
@@ -535,7 +119,7 @@ static bool read_lost(const struct persistent_event *event, u64 *lost)
 	return true;
 }
 
-static int reader__write_lost(struct reader *r)
+static int reader__write_lost(struct persistent_reader *r)
 {
 	for (int i = 0; i < r->ps->nr_events; i++) {
 		const struct persistent_event *event = &r->ps->events[i];
@@ -546,7 +130,7 @@ static int reader__write_lost(struct reader *r)
 		int id_size, err;
 		u64 count;
 
-		if (!event__is_wanted(r, event) || !read_lost(event, &count) || !count)
+		if (!persistent_reader__wants(r, event) || !read_lost(event, &count) || !count)
 			continue;
 
 		r->lost += count;
@@ -561,7 +145,7 @@ static int reader__write_lost(struct reader *r)
 	return 0;
 }
 
-static int reader__finish_file(struct reader *r, bool no_buildid)
+static int reader__finish_file(struct persistent_reader *r, bool no_buildid)
 {
 	DECLARE_BITMAP(wanted, HEADER_FEAT_BITS) = { };
 	struct perf_header *header = &r->session->header;
@@ -592,7 +176,7 @@ static int reader__finish_file(struct reader *r, bool no_buildid)
 }
 
 /* No file rather than half of one; but only what we made: not a device, nor a link. */
-static void reader__remove_file(struct reader *r)
+static void reader__remove_file(struct persistent_reader *r)
 {
 	struct stat file, path;
 
@@ -616,7 +200,7 @@ static void forward_signal(int signo)
 }
 
 /* Return: the exit status of the command, or a negative errno. */
-static int reader__run(struct reader *r, const char **argv)
+static int reader__run(struct persistent_reader *r, const char **argv)
 {
 	struct target target = { .system_wide = true };
 	char msg[STRERR_BUFSIZE];
@@ -648,7 +232,7 @@ static int reader__run(struct reader *r, const char **argv)
 
 /* The report to the user */
 
-static void buffer__print(const struct buffer *buf)
+static void buffer__print(const struct persistent_buffer *buf)
 {
 	const struct snapshot_cover *cover = &buf->cover;
 	const char *kind = buf->sideband ? "side-band" : "samples";
@@ -685,7 +269,7 @@ static void buffer__print(const struct buffer *buf)
 	}
 }
 
-static void reader__print(struct reader *r)
+static void reader__print(struct persistent_reader *r)
 {
 	for (int i = 0; i < r->nr_buffers; i++) {
 		if (!r->buffers[i].sideband || verbose > 0)
@@ -701,13 +285,13 @@ static void reader__print(struct reader *r)
 			(unsigned long long)r->unknown);
 }
 
-static int reader__fill_file(struct reader *r, bool no_buildid, const char **argv)
+static int reader__fill_file(struct persistent_reader *r, bool no_buildid, const char **argv)
 {
 	int err, status = 0;
 
-	err = reader__synthesize(r);
+	err = persistent_reader__synthesize(r);
 	if (!err)
-		err = reader__write_pass(r);
+		err = persistent_reader__put_pass(r);
 	if (err)
 		return err;
 
@@ -716,9 +300,9 @@ static int reader__fill_file(struct reader *r, bool no_buildid, const char **arg
 		if (status < 0)
 			return status;
 
-		err = reader__take(r, PERF_SNAPSHOT_INCREMENTAL);
+		err = persistent_reader__take(r, PERF_SNAPSHOT_INCREMENTAL);
 		if (!err)
-			err = reader__write_pass(r);
+			err = persistent_reader__put_pass(r);
 	}
 	if (!err)
 		err = reader__write_lost(r);
@@ -727,48 +311,7 @@ static int reader__fill_file(struct reader *r, bool no_buildid, const char **arg
 	return err ?: status;
 }
 
-static int reader__open(struct reader *r, const char *what)
-{
-	const char *cpu_list = r->opts->target.cpu_list;
-
-	if (cpu_list) {
-		r->cpus = perf_cpu_map__new(cpu_list);
-		if (!r->cpus) {
-			pr_err("No such CPUs: %s\n", cpu_list);
-			return -EINVAL;
-		}
-	}
-
-	if (!r->data->path)
-		r->data->path = "perf.data";
-	if (!strcmp(r->data->path, "-")) {
-		pr_err("A persistent session is not written to a pipe: name a file with -o.\n");
-		return -EINVAL;
-	}
-
-	r->ps = persistent_session__open(what);
-	if (IS_ERR(r->ps)) {
-		int err = PTR_ERR(r->ps);
-
-		r->ps = NULL;
-		return err;
-	}
-	return reader__map(r);
-}
-
-static void reader__exit(struct reader *r)
-{
-	if (r->session)
-		perf_session__delete(r->session);
-	evlist__delete(r->evlist);
-	for (int i = 0; i < r->nr_buffers; i++)
-		buffer__unmap(&r->buffers[i]);
-	free(r->buffers);
-	persistent_session__close(r->ps);
-	perf_cpu_map__put(r->cpus);
-}
-
-static int reader__kill(struct reader *r)
+static int reader__kill(struct persistent_reader *r)
 {
 	char msg[STRERR_BUFSIZE];
 	int err;
@@ -803,7 +346,8 @@ static int reader__kill(struct reader *r)
 int persistent__record(struct persistent_opts *p, struct record_opts *opts,
 		       struct perf_data *data, int argc, const char **argv)
 {
-	struct reader r = {
+	struct persistent_reader r = {
+		.put = reader__write,
 		.opts = opts,
 		.data = data,
 	};
@@ -811,11 +355,9 @@ int persistent__record(struct persistent_opts *p, struct record_opts *opts,
 
 	err = persistent__check_support();
 	if (!err)
-		err = reader__open(&r, p->read);
+		err = persistent_reader__open(&r, p->read);
 	if (!err)
-		err = reader__take(&r, 0);
-	if (!err)
-		err = reader__create_evlist(&r);
+		err = persistent_reader__take(&r, 0);
 	if (!err)
 		err = reader__create_file(&r, p->no_buildid);
 	if (!err)
@@ -832,6 +374,6 @@ int persistent__record(struct persistent_opts *p, struct record_opts *opts,
 	if (p->kill)
 		err = reader__kill(&r) ?: err;
 out:
-	reader__exit(&r);
+	persistent_reader__exit(&r);
 	return err;
 }

@@ -53,11 +53,24 @@
 #define PERSISTENT_RETRIES	20
 #define PERSISTENT_RETRY_USEC	50000
 
+static bool find_type(int *type)
+{
+	*type = -1;
+	return !sysfs__read_int(PERSISTENT_SYSFS "/type", type) && *type == PERF_TYPE_PERSISTENT;
+}
+
+bool persistent__is_supported(void)
+{
+	int type;
+
+	return find_type(&type);
+}
+
 int persistent__check_support(void)
 {
-	int type = -1;
+	int type;
 
-	if (!sysfs__read_int(PERSISTENT_SYSFS "/type", &type) && type == PERF_TYPE_PERSISTENT)
+	if (find_type(&type))
 		return 0;
 
 	pr_err("This kernel has no persistent events (%s/%s/type is %s): boot one with CONFIG_PERF_PERSISTENT=y.\n",

@@ -95,6 +95,7 @@ struct persistent_window {
 #define PERSISTENT_SAMPLE_SIZE		(512 * 1024)
 #define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
 
+bool persistent__is_supported(void);
 int persistent__check_support(void);
 bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id);
 

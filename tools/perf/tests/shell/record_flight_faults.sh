@@ -2,7 +2,7 @@
 # perf record -M: what goes wrong around it (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
-# FLIGHT_KILLS: how often it is killed
+# FLIGHT_KILLS: how often it, or a child of it, is killed
 set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
@@ -75,28 +75,48 @@ dump_any()
 	wait_for has_dumps "$OUT_NAME" "$1"
 }
 
-# Whenever it is killed: each file that has a name is whole.
+# All that the header of each of these files points to is in it.
+are_whole()
+{
+	python3 - "$@" <<-END
+		import os, struct, sys
+		for name in sys.argv[1:]:
+		    size = os.path.getsize(name)
+		    with open(name, 'rb') as f:
+		        head = struct.unpack('<8s12Q', f.read(104))
+		        data, nr = head[5] + head[6], sum(bin(x).count('1') for x in head[9:])
+		        f.seek(data)
+		        table = struct.unpack('<%dQ' % (2 * nr), f.read(16 * nr))
+		    ends = [data] + [a + b for a, b in zip(table[::2], table[1::2])]
+		    if head[0] != b'PERFILE2' or not head[6] or max(ends) > size:
+		        sys.exit(name + ' is not whole')
+		print(len(sys.argv) - 1, 'files are whole')
+	END
+}
+
+# Whenever a child that writes a dump is killed, and every fifth time the recorder with it
+# or without: each file that has a name is whole.
 survives_sigkill()
 {
-	local i file
+	local i
 
-	for ((i = 0; i < ${FLIGHT_KILLS:-6}; i++)); do
-		start_recorder "$TMP/p" -M 4M -e cpu-clock -F 499 -a
+	for ((i = 0; i < ${FLIGHT_KILLS:-50}; i++)); do
+		[ -n "$RECORDER" ] || start_recorder "$TMP/p" -M 4M -e cpu-clock -F 499 -a
 		kill -USR1 "$RECORDER"
-		sleep "0.$((RANDOM % 1000 + 1000))"
-		# The child may go on, or die as well.
-		[ $((i % 2)) = 0 ] || pkill -KILL -P "$RECORDER" || true
+		sleep "0.$(printf %03d $((RANDOM % 250)))"
+		[ $((i % 10)) = 4 ] || pkill -KILL -P "$RECORDER" || true
+		[ $((i % 5)) = 4 ] || continue
 		kill -KILL "$RECORDER"
 		wait "$RECORDER" 2>/dev/null || true
+		RECORDER=
 	done
 	start_recorder "$TMP/p" -M 4M -e cpu-clock -F 499 -a
 	run_dead
 	stop_recorder INT
-	for file in "$TMP"/p.sample.*Z; do
-		opens "$file"
-	done
+	are_whole "$TMP"/p.sample.*[0-9Z]
+	opens "$DUMP"
 	# Nothing half-written stays for ever.
-	nothing_half_written "$TMP"
+	wait_for nothing_half_written "$TMP"
 }
 
 flight_begin

@@ -16,6 +16,10 @@
  *	round by round: its records as they came, FINISHED_ROUND
  *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
  *
+ * With --overwrite the rounds hold side-band alone, and the samples come behind them,
+ * buffer by buffer: from the oldest to the newest of the whole window, so that all of
+ * it is one round.
+ *
  * Only tasks that have samples in the file are described in it. Two passes over the
  * rounds do that. The first one notes whose samples there are, and who forked whom:
  * a child that has no program of its own yet lives on its parent's maps, so the
@@ -34,6 +38,7 @@
  * compact, and replaces the one before by rename().
  */
 #include "dump.h"
+#include "kernel-store.h"
 #include "manifest.h"
 #include "ring-store.h"
 #include "sideband-store.h"
@@ -350,6 +355,19 @@ static void want_parents(struct dump *d)
 	}
 }
 
+static void scan_kernel(struct dump *d)
+{
+	kernel_store__walk(d->source->kernel, scan, d);
+	for (int i = 0; i < kernel_store__nr(d->source->kernel); i++) {
+		const struct snapshot_cover *cover = kernel_store__cover(d->source->kernel, i);
+
+		if ((unsigned int)cover->cpu >= (unsigned int)d->m.nr_cpus)
+			continue;
+		d->m.cpus[cover->cpu].way = perf_snapshot__way_name(cover->way);
+		d->m.cpus[cover->cpu].given_up = cover->given_up;
+	}
+}
+
 static void scan_rounds(struct dump *d)
 {
 	struct ring_store_round round;
@@ -358,6 +376,8 @@ static void scan_rounds(struct dump *d)
 	for (more = ring_store__first(d->source->ring, &round); more;
 	     more = ring_store__next(d->source->ring, &round))
 		ring_store__walk(d->source->ring, &round, scan, d);
+	if (d->source->kernel)
+		scan_kernel(d);
 	want_parents(d);
 }
 
@@ -460,10 +480,17 @@ static int put_rounds(struct dump *d)
 		err = ring_store__walk(d->source->ring, &round, put_record, d);
 		if (err == -EBADMSG)
 			err = 0;
-		if (!err && d->written != before)
+		if (!err && d->written != before && !d->source->kernel)
 			err = put_mark(d, PERF_RECORD_FINISHED_ROUND);
 	}
 	return err;
+}
+
+static int put_kernel(struct dump *d)
+{
+	int err = kernel_store__walk(d->source->kernel, put_record, d);
+
+	return err ?: put_mark(d, PERF_RECORD_FINISHED_ROUND);
 }
 
 static int put_data(struct dump *d)
@@ -476,6 +503,8 @@ static int put_data(struct dump *d)
 		err = put_mark(d, PERF_RECORD_FINISHED_INIT);
 	if (!err)
 		err = put_rounds(d);
+	if (!err && d->source->kernel)
+		err = put_kernel(d);
 	return err ?: flush(d);
 }
 
@@ -745,6 +774,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 			.window_asked	= request->window_asked,
 			.swallowed	= request->swallowed,
 			.given_up	= request->given_up,
+			.raw		= ring_store__stats(source->ring)->bytes,
+			.stored		= ring_store__stats(source->ring)->used,
 		},
 	};
 	const char *slash;
@@ -777,6 +808,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	result->bytes = d.m.bytes;
 	result->oldest = d.m.oldest;
 	result->newest = d.m.newest;
+	result->raw = d.m.raw;
+	result->stored = d.m.stored;
 out:
 	fini(&d);
 	return err;

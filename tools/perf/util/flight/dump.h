@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 struct evlist;
+struct kernel_store;
 struct perf_session;
 struct ring_store;
 struct sideband_store;
@@ -17,6 +18,7 @@ struct sideband_store;
  * @session: session of the recorder, for header and clock
  * @evlist: the events
  * @ring: the retained rounds
+ * @kernel: samples that the kernel's buffers held, or NULL
  * @sideband: the state before them
  * @preamble: records that belong at the beginning of each file
  * @preamble_len: bytes of them
@@ -25,6 +27,7 @@ struct dump_source {
 	struct perf_session	*session;
 	struct evlist		*evlist;
 	struct ring_store	*ring;
+	struct kernel_store	*kernel;
 	struct sideband_store	*sideband;
 	const void		*preamble;
 	size_t			preamble_len;
@@ -58,6 +61,8 @@ struct dump_request {
  * @bytes: its size
  * @oldest: time of its first sample
  * @newest: time of its last sample
+ * @raw: bytes of records that the recorder held
+ * @stored: bytes that they took
  */
 struct dump_result {
 	int			err;
@@ -66,6 +71,8 @@ struct dump_result {
 	u64			bytes;
 	u64			oldest;
 	u64			newest;
+	u64			raw;
+	u64			stored;
 };
 
 int dump__write(const struct dump_source *source, const struct dump_request *request,

@@ -29,7 +29,11 @@
 #define MIN_SIZE	(1024 * 1024UL)
 
 /* Part of the memory that the kernel's buffers may take in a pass. */
-#define BUFFERS_SHARE	4
+#define BUFFERS_SHARE	4UL
+
+/* With --overwrite: of the kernel's, for each CPU, and of perf's, at least. */
+#define SIDEBAND_BUFFER	(128 * 1024UL)
+#define SIDEBAND_MEMORY	(4 * 1024 * 1024UL)
 
 static int parse_size(const char *option, const char *str, u64 *value)
 {
@@ -113,8 +117,6 @@ static int check_conflicts(const struct flight_opts *fo, const struct record_opt
 	} conflicts[] = {
 		{ opts->threads_spec,		"--threads does" },
 		{ opts->nr_cblocks,		"--aio does" },
-		{ opts->comp_level,		"-z does" },
-		{ opts->overwrite,		"--overwrite does" },
 		{ opts->tail_synthesize,	"--tail-synthesize does" },
 		{ opts->kcore,			"--kcore does" },
 		{ opts->auxtrace_mmap_pages || opts->auxtrace_snapshot_opts ||
@@ -188,6 +190,16 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 			return -EINVAL;
 		}
 	}
+	if (fo->persistent && opts->overwrite) {
+		pr_err("--overwrite does not go with a persistent session, whose buffers are of that kind already.\n");
+		return -EINVAL;
+	}
+	for (struct flight_trigger *t = fo->triggers; t && fo->persistent; t = t->next) {
+		if (t->freeze) {
+			pr_err("--trigger: the events of a persistent session are not perf's to freeze: leave 'freeze' out.\n");
+			return -EINVAL;
+		}
+	}
 	return check_conflicts(fo, opts);
 }
 
@@ -207,6 +219,22 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 		       pages ? "choose smaller ones with -m" : "give it more");
 		return -EINVAL;
 	}
+	return 0;
+}
+
+/* The kernel's buffers are the store; those of the side-band are small. */
+static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *opts)
+{
+	unsigned long pages = fo->memory / cpu__max_present_cpu().cpu / page_size;
+
+	if (opts->mmap_pages != UINT_MAX) {
+		pr_err("-m does not go with -M and --overwrite: -M is split evenly over the CPUs.\n");
+		return -EINVAL;
+	}
+	opts->mmap_pages = rounddown_pow_of_two(pages ?: 1);
+	opts->forward_pages = min_t(unsigned long, opts->mmap_pages,
+				    SIDEBAND_BUFFER / page_size);
+	fo->store = max_t(u64, fo->memory / BUFFERS_SHARE, SIDEBAND_MEMORY);
 	return 0;
 }
 
@@ -234,6 +262,9 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	/* The dumps are files of their own; perf record has none. */
 	data->path = "/dev/null";
 
+	/* What is in memory, not the file. */
+	fo->comp_level = opts->comp_level;
+	opts->comp_level = 0;
 	opts->sample_time = true;
 	opts->sample_time_set = true;
 	opts->sample_cpu = true;
@@ -249,7 +280,13 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	    flight_triggers__add(&fo->triggers, "socket"))
 		return -ENOMEM;
 
-	err = size_buffers(fo, opts);
+	fo->store = fo->memory;
+	fo->overwrite = opts->overwrite;
+	/* The buffers of a session are there. */
+	if (fo->overwrite && !fo->persistent)
+		err = size_overwrite_buffers(fo, opts);
+	else
+		err = fo->persistent ? 0 : size_buffers(fo, opts);
 	if (!err && fo->daemon)
 		err = flight_daemon__begin(fo->out);
 	return err;

@@ -15,6 +15,10 @@ struct record_opts;
  * struct flight_opts - what the options of perf record ask of a flight recorder
  * @memory: bytes for samples and side-band (-M); 0: no flight recorder
  * @max_age: ns after which a round goes (--max-age); 0: when its room is needed
+ * @store: bytes of that for what perf keeps itself; of --overwrite the side-band alone
+ * @overwrite: the kernel's buffers keep the samples (--overwrite)
+ * @comp_level: of zstd, for what is in memory (-z); 0: none
+ * @persistent: the events are those of a persistent session (-e persistent/NAME/)
  * @dry_run: measure for a second and say what it would do (--dry-run)
  * @max_files: dumps that may stay on disk (--max-files); 0: any number
  * @max_disk: bytes that they may take (--max-disk); 0: any number
@@ -28,6 +32,10 @@ struct record_opts;
 struct flight_opts {
 	u64			memory;
 	u64			max_age;
+	u64			store;
+	bool			overwrite;
+	unsigned int		comp_level;
+	bool			persistent;
 	bool			dry_run;
 	unsigned int		max_files;
 	u64			max_disk;

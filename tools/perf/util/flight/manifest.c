@@ -112,6 +112,8 @@ int manifest__write(const struct manifest *m, FILE *f)
 	write_number(f, "unresolved", m->unresolved);
 	write_number(f, "tasks", m->tasks);
 	write_number(f, "bytes", m->bytes);
+	write_number(f, "raw", m->raw);
+	write_number(f, "stored", m->stored);
 	write_cpus(f, m);
 	fprintf(f, "}\n");
 	return ferror(f) || fflush(f) ? -EIO : 0;

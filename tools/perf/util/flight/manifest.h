@@ -43,6 +43,8 @@ struct manifest_cpu {
  * @swallowed: hits of the trigger that this dump stands for, beyond its own
  * @tasks: processes described
  * @bytes: bytes of the file
+ * @raw: bytes of records that the recorder held
+ * @stored: bytes that they took there; less with -z
  * @nr_cpus: entries of @cpus
  * @cpus: by CPU
  */
@@ -63,6 +65,8 @@ struct manifest {
 	u64			swallowed;
 	u64			tasks;
 	u64			bytes;
+	u64			raw;
+	u64			stored;
 	int			nr_cpus;
 	struct manifest_cpu	*cpus;
 };

@@ -15,6 +15,9 @@
  *	triggers ---> a child, that writes both ---> OUT.sample.TIME
  *	a timer ----> a child, that writes the side-band of both ---> OUT.auxiliary
  *
+ * With --overwrite samples stay in the kernel's buffers until there is a dump, see
+ * kernel-store.c; rounds hold side-band alone.
+ *
  * Who bounds what: -M SIZE is one budget. The side-band store may take half of it
  * at most; the ring store has what is left, to the byte, so that it shrinks when
  * the machine has many tasks. The preamble is of fixed size. The kernel's own
@@ -52,10 +55,12 @@
  * for delays and cooldowns, and of the pipe on which a child reports.
  */
 #include "recorder.h"
+#include "auxiliary.h"
 #include "combine.h"
 #include "daemon.h"
 #include "dump.h"
 #include "dump-files.h"
+#include "kernel-store.h"
 #include "manifest.h"
 #include "on-dump.h"
 #include "resident.h"
@@ -66,6 +71,7 @@
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
+#include "../persistent.h"
 #include "../session.h"
 #include "../util.h"
 
@@ -116,10 +122,13 @@ struct flight_recorder {
 	bool				stopped;
 	bool				finished;
 	bool				combine;
+	u64				last_run;	/* before the last pass */
+	u64				last_run_clock;	/* that, on the clock of the records */
 	u64				auxiliary_due;
 	u64				auxiliary_head;
 	bool				auxiliary_failed;
 	u64				started;
+	u64				missed;
 	u64				seen_refused;
 	u64				seen_lost;
 	u64				lost_events;
@@ -191,8 +200,7 @@ static int fold_evicted(union perf_event *event, void *data)
 	struct flight_recorder *fr = data;
 
 	/* What has no room is counted there, and is no reason to stop. */
-	if (event->header.type != PERF_RECORD_SAMPLE)
-		sideband_store__fold(fr->sideband, event);
+	sideband_store__fold(fr->sideband, event);
 	if (event->header.type == PERF_RECORD_LOST)
 		fr->lost_events++;
 	return 0;
@@ -215,7 +223,7 @@ static void share_memory(struct flight_recorder *fr)
 {
 	size_t sideband = sideband_store__stats(fr->sideband)->used;
 
-	ring_store__set_budget(fr->ring, fr->opts->memory - sideband);
+	ring_store__set_budget(fr->ring, fr->opts->store - sideband);
 	sideband_store__settle(fr->sideband, ring_store__tail(fr->ring));
 	if (fr->lost_events != fr->seen_lost) {
 		fr->seen_lost = fr->lost_events;
@@ -231,6 +239,49 @@ static void finish_round(struct flight_recorder *fr)
 	if (fr->opts->max_age && now > fr->opts->max_age)
 		ring_store__evict_before(fr->ring, now - fr->opts->max_age);
 	share_memory(fr);
+}
+
+/**
+ * flight_recorder__append - keep records that a ring buffer held
+ * @fr: the recorder
+ * @buf: a piece of the buffer
+ * @size: bytes of it
+ */
+void flight_recorder__append(struct flight_recorder *fr, const void *buf, size_t size)
+{
+	/* A round that is too large is counted, and comes in a dump's manifest. */
+	if (!fr->finished)
+		ring_store__append(fr->ring, buf, size);
+}
+
+/**
+ * flight_recorder__missed - records were overwritten before they were read
+ * @fr: the recorder
+ * @bytes: how much
+ * @sideband: exits of tasks may be among them
+ */
+void flight_recorder__missed(struct flight_recorder *fr, u64 bytes, bool sideband)
+{
+	fr->missed += bytes;
+	fr->lost_events += sideband;
+}
+
+/**
+ * flight_recorder__recover - take up what the recorder before knew of the tasks
+ * @fr: the recorder
+ *
+ * Before anything is stored.
+ */
+void flight_recorder__recover(struct flight_recorder *fr)
+{
+	sideband_store__set_id_hdr_size(fr->sideband, evlist__id_hdr_size(fr->evlist));
+	auxiliary__fold(fr->opts->out, fr->evlist, fr->sideband);
+}
+
+/* Is the process in the state before the records? */
+bool flight_recorder__knows(const struct flight_recorder *fr, pid_t pid)
+{
+	return sideband_store__knows(fr->sideband, pid);
 }
 
 /**
@@ -251,8 +302,7 @@ int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
 		return 0;
 
 	if (map) {
-		/* A round that is too large is counted, and comes in a dump's manifest. */
-		ring_store__append(fr->ring, buf, size);
+		flight_recorder__append(fr, buf, size);
 		return 0;
 	}
 
@@ -295,9 +345,13 @@ static void print_result(const struct dump_result *result, const char *reason)
 {
 	if (quiet)
 		return;
-	fprintf(stderr, "[ perf record: dump %s: %.3f MB, %" PRIu64 " samples of %.3f s (%s) ]\n",
+	fprintf(stderr, "[ perf record: dump %s: %.3f MB, %" PRIu64 " samples of %.3f s (%s)",
 		result->path, result->bytes / 1024.0 / 1024.0, result->events,
 		(double)(result->newest - result->oldest) / NSEC_PER_SEC, reason);
+	if (result->stored < result->raw)
+		fprintf(stderr, ", reaching back %.1f times as far for -z",
+			(double)result->raw / result->stored);
+	fprintf(stderr, " ]\n");
 }
 
 static void write_dump(const struct dump_source *source, const struct dump_request *request,
@@ -324,7 +378,7 @@ static void settle_dump(const struct flight_opts *fo, const char *path)
 
 static void run_child(struct flight_recorder *fr, const struct dump_request *request, int fd)
 {
-	const struct dump_source source = {
+	struct dump_source source = {
 		.session	= fr->session,
 		.evlist		= fr->evlist,
 		.ring		= fr->ring,
@@ -341,7 +395,11 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
 
-	if (request)
+	if (request && fr->opts->overwrite)
+		source.kernel = kernel_store__take(fr->evlist, fr->last_run_clock);
+	if (request && fr->opts->overwrite && !source.kernel)
+		result.err = -ENOMEM;
+	else if (request)
 		write_dump(&source, request, &result);
 	else
 		result.err = dump__write_auxiliary(&source, fr->opts->out);
@@ -361,6 +419,7 @@ static int fork_child(struct flight_recorder *fr, const struct dump_request *req
 
 	if (pipe(fds))
 		return -errno;
+	ring_store__flush(fr->ring);
 	fflush(NULL);
 	fr->child = fork();
 	if (!fr->child) {
@@ -394,7 +453,7 @@ static void tell_result(struct flight_recorder *fr, struct flight_trigger *t,
 /* @t: the trigger, or NULL for the dump at the end. */
 static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, const char *reason)
 {
-	u64 refused = ring_store__stats(fr->ring)->refused_bytes;
+	u64 refused = ring_store__stats(fr->ring)->refused_bytes + fr->missed;
 	enum flight_action action = t ? max(t->action, t->wanted) : FLIGHT_ACTION_STOP;
 	struct dump_request request = {
 		.out		= fr->opts->out,
@@ -439,6 +498,11 @@ static void begin_auxiliary(struct flight_recorder *fr, u64 now)
 	int err;
 
 	fr->auxiliary_due = now + AUXILIARY_INTERVAL;
+	/*
+	 * Records of different CPUs are folded in the order of their arrival: an exit may
+	 * have come before its fork.
+	 */
+	sideband_store__doubt(fr->sideband, head);
 	if (head == fr->auxiliary_head && !fr->auxiliary_failed)
 		return;
 	fr->auxiliary_head = head;
@@ -586,14 +650,36 @@ static struct flight_trigger *due_trigger(struct flight_recorder *fr, u64 now)
 	return NULL;
 }
 
+static void note_time(struct flight_recorder *fr)
+{
+	struct timespec ts;
+
+	fr->last_run = now_ns();
+	if (!clock_gettime(fr->session->header.env.clock.clockid, &ts))
+		fr->last_run_clock = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void estimate_kernel(struct flight_recorder *fr, u64 elapsed)
+{
+	u64 size = fr->evlist->core.mmap_len - page_size;
+	u64 bytes = kernel_store__written(fr->evlist);
+
+	if (bytes)
+		printf("window:          about %.0f s for the busiest CPU, at %.0f KiB/s\n",
+		       (double)size / bytes * elapsed / NSEC_PER_SEC,
+		       (double)bytes / elapsed * NSEC_PER_SEC / 1024);
+}
+
 /* Return: 1 when it has been printed. */
 static int estimate(struct flight_recorder *fr, u64 now)
 {
-	u64 elapsed = now - fr->started, bytes = ring_store__stats(fr->ring)->bytes;
+	const struct ring_store_stats *stats = ring_store__stats(fr->ring);
+	u64 elapsed = now - fr->started;
 	char names[2048];
 
 	if (elapsed < DRY_RUN_TIME)
 		return 0;
+	ring_store__flush(fr->ring);
 
 	evlist__scnprintf_evsels(fr->evlist, sizeof(names), names);
 	printf("events:          %s\n", names);
@@ -601,15 +687,21 @@ static int estimate(struct flight_recorder *fr, u64 now)
 	       fr->opts->memory >> 10);
 	printf("side-band:       %zu KiB of that now\n",
 	       sideband_store__stats(fr->sideband)->used >> 10);
-	printf("kernel's buffers: %d of %zu KiB\n", fr->evlist->core.nr_mmaps,
-	       fr->evlist->core.mmap_len >> 10);
+	if (fr->evlist->core.nr_mmaps)
+		printf("kernel's buffers: %d of %zu KiB\n", fr->evlist->core.nr_mmaps,
+		       fr->evlist->core.mmap_len >> 10);
 	printf("dumps:           %s.sample.TIME\n", fr->opts->out);
-	if (bytes)
+	if (fr->opts->overwrite)
+		estimate_kernel(fr, elapsed);
+	else if (stats->bytes)
 		printf("window:          about %.0f s, at %.0f KiB/s as in the last second\n",
-		       (double)fr->opts->memory / bytes * elapsed / NSEC_PER_SEC,
-		       (double)bytes / elapsed * NSEC_PER_SEC / 1024);
+		       (double)fr->opts->store / stats->used * elapsed / NSEC_PER_SEC,
+		       (double)stats->bytes / elapsed * NSEC_PER_SEC / 1024);
 	else
 		printf("window:          nothing was recorded in the last second\n");
+	if (stats->bytes && fr->opts->comp_level)
+		printf("-z:              makes that %.1f times as long\n",
+		       (double)stats->bytes / stats->used);
 	fr->stopped = true;
 	return 1;
 }
@@ -638,7 +730,8 @@ int flight_recorder__run(struct flight_recorder *fr)
 		return 1;
 	}
 
-	t = due_trigger(fr, now);
+	/* Samples are kept up to where the pass began: that is to be behind the trigger. */
+	t = due_trigger(fr, fr->opts->overwrite ? fr->last_run : now);
 	if (t && !fr->child) {
 		correct_manifest(fr);
 		begin_dump(fr, t, t->reason);
@@ -656,6 +749,7 @@ int flight_recorder__run(struct flight_recorder *fr)
 	for (t = fr->opts->triggers; t; t = t->next)
 		look_at_trigger(fr, t, now);
 	set_timer(fr, now);
+	note_time(fr);
 	return 0;
 }
 
@@ -739,6 +833,18 @@ static int watch(struct flight_recorder *fr, int fd)
 	return fd >= 0 && epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
+/* Once: what a kernel without our patches cannot do. */
+static void say_what_is_missing(struct flight_recorder *fr)
+{
+	if (persistent__is_supported())
+		return;
+	fprintf(stderr, "[ perf record: this kernel has no persistent events: ");
+	fprintf(stderr, "what is in memory is lost if perf is killed");
+	if (fr->opts->overwrite)
+		fprintf(stderr, "; less is read of each buffer");
+	fprintf(stderr, " ]\n");
+}
+
 /**
  * flight_recorder__start - from now on triggers count
  * @fr: the recorder
@@ -757,6 +863,7 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 	};
 	err = flight_triggers__start(fr->opts->triggers, &fr->host);
 	fr->started = now_ns();
+	note_time(fr);
 	fr->auxiliary_due = fr->started;
 	/* Nothing is there yet, but the state: that is news. */
 	fr->auxiliary_head = -1;
@@ -768,6 +875,8 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 	}
 	watch_workload(workload);
 	resident__drop_files();
+	if (!quiet)
+		say_what_is_missing(fr);
 	if (!quiet && !fr->opts->dry_run)
 		fprintf(stderr, "[ perf record: flight recorder %d: %" PRIu64
 			" KiB, dumps to %s.sample.* ]\n",
@@ -805,10 +914,13 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 	fr->child_fd = -1;
 	fr->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	fr->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	fr->ring = ring_store__new(fo->memory, fold_evicted, fr);
-	fr->sideband = sideband_store__new(fo->memory / SIDEBAND_SHARE, 0);
+	fr->ring = ring_store__new(fo->store, fold_evicted, fr);
+	fr->sideband = sideband_store__new(fo->store / SIDEBAND_SHARE, 0);
 	if (fr->epoll_fd < 0 || fr->timer_fd < 0 || !fr->ring || !fr->sideband ||
 	    watch(fr, fr->timer_fd))
+		goto out_delete;
+	ring_store__evict_unseen(fr->ring, PERF_RECORD_SAMPLE);
+	if (fo->comp_level && ring_store__compress(fr->ring, fo->comp_level))
 		goto out_delete;
 
 	/* Not its default action, which is to kill: the trigger is set up soon. */

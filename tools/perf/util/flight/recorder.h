@@ -3,6 +3,7 @@
 #define __PERF_FLIGHT_RECORDER_H
 
 #include "flight-opts.h"
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -21,6 +22,10 @@ int flight_recorder__fd(const struct flight_recorder *fr);
 int flight_recorder__start(struct flight_recorder *fr, pid_t workload);
 int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
 			   const void *buf, size_t size);
+void flight_recorder__append(struct flight_recorder *fr, const void *buf, size_t size);
+void flight_recorder__missed(struct flight_recorder *fr, u64 bytes, bool sideband);
+void flight_recorder__recover(struct flight_recorder *fr);
+bool flight_recorder__knows(const struct flight_recorder *fr, pid_t pid);
 int flight_recorder__run(struct flight_recorder *fr);
 int flight_recorder__finish(struct flight_recorder *fr, bool dump);
 

@@ -48,6 +48,18 @@ static bool has_own_pages(const char *line)
 		sscanf(line, "Swap: %lu kB", &kib) == 1) && kib;
 }
 
+/* The peak of what is resident is to tell of the recording, not of the start. */
+static void reset_peak(void)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "w");
+
+	if (!f)
+		return;
+	fputs("5", f);
+	if (fclose(f))
+		pr_debug("cannot reset the peak of resident memory: %m\n");
+}
+
 /* resident__drop_files - make no file's clean pages resident but those in use */
 void resident__drop_files(void)
 {
@@ -69,4 +81,5 @@ void resident__drop_files(void)
 	if (f)
 		fclose(f);
 	free(line);
+	reset_peak();
 }

@@ -27,17 +27,31 @@
  * multiples of 8 bytes long, and so is the ring: a header of a record never wraps.
  *
  * Memory: the ring is reserved when the store is made, and takes no more memory
- * than was ever touched of it. The budget may be less than its size, and change;
- * what it takes away is given back to the kernel as soon as the rounds there have
- * been evicted. Nothing is allocated while records come in.
+ * than was ever touched of it. The budget may be less than its size, and change.
+ * The ring follows it, in steps: it becomes shorter or longer when all rounds lie
+ * between its beginning and where it is to end, which is so once in each lap, or is
+ * made so by evicting a little more. Until then, what is above the budget is given
+ * back to the kernel as soon as the rounds there have been evicted; that costs page
+ * faults, so it is not for ever. Nothing is allocated while records come in.
  *
  * What leaves is shown to the owner, record by record, before it is gone: this is
- * where the side-band store learns of it.
+ * where the side-band store learns of it. Records of a type that the owner does not
+ * want to see, which are nearly all, cost a look at their header.
+ *
+ * With compression, a round is packed when it is closed, in place: chunk by chunk,
+ * behind what was packed of it before, and the head moves back. Passes are joined to
+ * one round until there is a chunk of them, as small ones do not pack well: many
+ * passes in one round are in order as one pass is. A round whose first chunk does not
+ * become smaller stays as it is; another chunk like that is stored as it is, in the room
+ * that the first one made.
+ *
+ *	[hdr [len raw packed...][len raw packed...]...]
  *
  * One thread. A child that was forked may walk what it inherited.
  */
 #include "ring-store.h"
 #include "event.h"
+#include "round-codec.h"
 
 #include <internal/lib.h>
 #include <linux/kernel.h>
@@ -50,35 +64,65 @@
 /* Evicted memory is given back in steps of this. */
 #define GRANULE		(256UL * 1024)
 
+/* What is compressed at a time; a power of two. */
+#define CHUNK		(256UL * 1024)
+
+/* The headers of so many fit into what the first one saved at least, a 16th. */
+#define MAX_CHUNKS	1024
+
+/* @len bytes are stored, which were @raw ones: more, or as many if it is not packed. */
 struct round_header {
 	u64		len;
+	u64		raw;
 	u64		time;
+};
+
+struct chunk_header {
+	u32		len;
+	u32		raw;
+};
+
+/* Records of a chunk may have begun in the one before. */
+struct chunk_room {
+	unsigned char	raw[PERF_SAMPLE_MAX_SIZE + CHUNK];
+	unsigned char	packed[CHUNK];
 };
 
 struct ring_store {
 	unsigned char		*base;
-	u64			size;
+	u64			size;		/* of the memory */
+	u64			lap;		/* of the ring: how much of that it uses */
+	u64			origin;		/* a position at the beginning of the memory */
 	u64			budget;
 	u64			tail;
 	u64			head;
 	u64			open;		/* where the open round begins */
 	u64			given_back;	/* memory before this is not ours */
+	u64			last_pass;	/* when it ended */
 	bool			is_open;
 	bool			refused;	/* the open round found no room */
 	ring_store_record_t	evict;
+	u32			unseen;		/* type of record that goes unseen */
 	void			*data;
 	unsigned char		*bounce;
+	struct round_codec	*codec;
+	struct chunk_room	*room;
 	struct ring_store_stats	stats;
 };
 
+static inline u64 place(const struct ring_store *rs, u64 pos)
+{
+	return (pos - rs->origin) % rs->lap;
+}
+
 static inline void *at(const struct ring_store *rs, u64 pos)
 {
-	return rs->base + pos % rs->size;
+	return rs->base + place(rs, pos);
 }
 
 static void copy_in(struct ring_store *rs, u64 pos, const void *from, size_t len)
 {
-	size_t first = min_t(u64, len, rs->size - pos % rs->size);
+	size_t first = min_t(u64, len, rs->lap - place(rs, pos));
 
 	memcpy(at(rs, pos), from, first);
 	memcpy(rs->base, from + first, len - first);
@@ -86,7 +130,7 @@ static void copy_in(struct ring_store *rs, u64 pos, const void *from, size_t len
 
 static void copy_out(const struct ring_store *rs, u64 pos, void *to, size_t len)
 {
-	size_t first = min_t(u64, len, rs->size - pos % rs->size);
+	size_t first = min_t(u64, len, rs->lap - place(rs, pos));
 
 	memcpy(to, at(rs, pos), first);
 	memcpy(to + first, rs->base, len - first);
@@ -118,8 +162,10 @@ struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void 
 		goto out_unmap;
 
 	rs->size = size;
+	rs->lap = size;
 	rs->budget = size;
 	rs->evict = evict;
+	rs->unseen = -1;
 	rs->data = data;
 	return rs;
 
@@ -130,29 +176,158 @@ out_free:
 	return NULL;
 }
 
+/**
+ * ring_store__evict_unseen - do not show records of a type when they go
+ * @rs: the store
+ * @type: PERF_RECORD_*
+ */
+void ring_store__evict_unseen(struct ring_store *rs, u32 type)
+{
+	rs->unseen = type;
+}
+
+/**
+ * ring_store__compress - compress rounds from now on
+ * @rs: the store
+ * @level: of zstd
+ *
+ * Return: 0, -ENOMEM, or -EOPNOTSUPP if perf was built without zstd.
+ */
+int ring_store__compress(struct ring_store *rs, int level)
+{
+	rs->room = malloc(sizeof(*rs->room));
+	if (!rs->room)
+		return -ENOMEM;
+	rs->codec = round_codec__new(level);
+	return rs->codec ? 0 : -errno;
+}
+
 void ring_store__delete(struct ring_store *rs)
 {
 	if (!rs)
 		return;
+	round_codec__delete(rs->codec);
+	free(rs->room);
 	munmap(rs->base, rs->size);
 	free(rs->bounce);
 	free(rs);
 }
 
-/* The record at a place in memory, in one piece; NULL if there is none in @left bytes. */
-static union perf_event *record(struct ring_store *rs, u64 place, u64 left)
+static bool is_record(const struct perf_event_header *header, u64 left)
 {
-	struct perf_event_header *header = (struct perf_event_header *)(rs->base + place);
+	return left >= sizeof(*header) && header->size >= sizeof(*header) &&
+	       !(header->size % sizeof(u64)) && header->size <= left;
+}
 
-	if (left < sizeof(*header) || header->size < sizeof(*header) ||
-	    header->size % sizeof(u64) || header->size > left)
-		return NULL;
+/* The record at a place in memory, in one piece. */
+static union perf_event *whole_record(struct ring_store *rs, u64 where, u16 size)
+{
+	if (where + size <= rs->lap)
+		return (union perf_event *)(rs->base + where);
 
-	if (place + header->size <= rs->size)
-		return (union perf_event *)header;
-
-	copy_out(rs, place, rs->bounce, header->size);
+	copy_out(rs, rs->origin + where, rs->bounce, size);
 	return (union perf_event *)rs->bounce;
+}
+
+static inline int walk_plain(struct ring_store *rs, const struct ring_store_round *round,
+			     u32 unseen, ring_store_record_t fn, void *data)
+{
+	u64 where = place(rs, round->pos), left = round->len;
+
+	while (left) {
+		const struct perf_event_header *header = (void *)(rs->base + where);
+		u16 size = header->size;
+
+		if (!is_record(header, left)) {
+			rs->stats.broken_bytes += left;
+			return -EBADMSG;
+		}
+		if (header->type != unseen) {
+			int err = fn(whole_record(rs, where, size), data);
+
+			if (err)
+				return err;
+		}
+		left -= size;
+		where += size;
+		if (where >= rs->lap)
+			where -= rs->lap;
+	}
+	return 0;
+}
+
+/* Return: bytes of whole records, which were walked; @err: what @fn returned to end it. */
+static size_t walk_bytes(unsigned char *bytes, size_t len, u32 unseen, ring_store_record_t fn,
+			 void *data, int *err)
+{
+	size_t pos = 0;
+
+	while (pos < len) {
+		union perf_event *event = (union perf_event *)(bytes + pos);
+		u16 size = event->header.size;
+
+		if (!is_record(&event->header, len - pos))
+			break;
+		*err = event->header.type == unseen ? 0 : fn(event, data);
+		if (*err)
+			break;
+		pos += size;
+	}
+	return pos;
+}
+
+/* Bytes of the chunk at @pos, unpacked to @to; 0: it is broken. */
+static size_t unpack_chunk(struct ring_store *rs, u64 *pos, void *to)
+{
+	struct chunk_header chunk;
+
+	copy_out(rs, *pos, &chunk, sizeof(chunk));
+	*pos += sizeof(chunk);
+	if (chunk.raw > CHUNK || chunk.len > chunk.raw)
+		return 0;
+	if (chunk.len == chunk.raw) {
+		copy_out(rs, *pos, to, chunk.raw);
+	} else {
+		copy_out(rs, *pos, rs->room->packed, chunk.len);
+		if (round_codec__unpack(rs->codec, to, chunk.raw, rs->room->packed, chunk.len))
+			return 0;
+	}
+	*pos += PERF_ALIGN(chunk.len, sizeof(u64));
+	return chunk.raw;
+}
+
+static int walk_packed(struct ring_store *rs, const struct ring_store_round *round,
+		       u32 unseen, ring_store_record_t fn, void *data)
+{
+	unsigned char *raw = rs->room->raw;
+	u64 pos = round->pos, left = round->raw;
+	size_t begun = 0;
+
+	while (pos < round->next && begun < PERF_SAMPLE_MAX_SIZE) {
+		size_t len = unpack_chunk(rs, &pos, raw + begun), walked;
+		int err = 0;
+
+		if (!len)
+			break;
+		walked = walk_bytes(raw, begun + len, unseen, fn, data, &err);
+		if (err)
+			return err;
+		left -= walked;
+		begun += len - walked;
+		memmove(raw, raw + walked, begun);
+	}
+	if (!left)
+		return 0;
+	rs->stats.broken_bytes += left;
+	return -EBADMSG;
+}
+
+static int walk(struct ring_store *rs, const struct ring_store_round *round, u32 unseen,
+		ring_store_record_t fn, void *data)
+{
+	if (round->raw != round->len)
+		return walk_packed(rs, round, unseen, fn, data);
+	return walk_plain(rs, round, unseen, fn, data);
 }
 
 /**
@@ -168,27 +343,7 @@ static union perf_event *record(struct ring_store *rs, u64 place, u64 left)
 int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
 		     ring_store_record_t fn, void *data)
 {
-	u64 place = round->pos % rs->size, left = round->len;
-
-	while (left) {
-		union perf_event *event = record(rs, place, left);
-		u16 size;
-		int err;
-
-		if (!event) {
-			rs->stats.broken_bytes += left;
-			return -EBADMSG;
-		}
-		size = event->header.size;
-		err = fn(event, data);
-		if (err)
-			return err;
-		left -= size;
-		place += size;
-		if (place >= rs->size)
-			place -= rs->size;
-	}
-	return 0;
+	return walk(rs, round, -1, fn, data);
 }
 
 static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_round *round)
@@ -198,6 +353,7 @@ static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_rou
 	copy_out(rs, pos, &header, sizeof(header));
 	round->pos = pos + sizeof(header);
 	round->len = header.len;
+	round->raw = header.raw;
 	round->time = header.time;
 	round->next = round->pos + round->len;
 }
@@ -242,15 +398,16 @@ static void give_back(struct ring_store *rs)
 {
 	u64 from, to;
 
-	if (rs->size - rs->budget < GRANULE)
+	if (rs->lap < rs->budget + GRANULE)
 		return;
 
 	/* Memory below the tail is free, up to a ring's length below the head. */
-	from = max(rs->given_back, rs->head > rs->size ? rs->head - rs->size : 0);
+	from = max(rs->given_back, rs->head > rs->lap ? rs->head - rs->lap : 0);
+	from = max(from, rs->origin);
 	from = PERF_ALIGN(from, GRANULE);
 	to = rs->tail / GRANULE * GRANULE;
 	while (from < to) {
-		u64 len = min(to - from, rs->size - from % rs->size);
+		u64 len = min(to - from, rs->lap - place(rs, from));
 
 		madvise(at(rs, from), len / page_size * page_size, MADV_DONTNEED);
 		from += len;
@@ -261,10 +418,10 @@ static void give_back(struct ring_store *rs)
 static void evict_round(struct ring_store *rs, const struct ring_store_round *round)
 {
 	if (rs->evict)
-		ring_store__walk(rs, round, rs->evict, rs->data);
+		walk(rs, round, rs->unseen, rs->evict, rs->data);
 	rs->stats.evicted_rounds++;
-	rs->stats.evicted_bytes += round->len;
-	rs->stats.bytes -= round->len;
+	rs->stats.evicted_bytes += round->raw;
+	rs->stats.bytes -= round->raw;
 	rs->stats.rounds--;
 	rs->tail = round->next;
 	rs->stats.used = rs->head - rs->tail;
@@ -275,13 +432,41 @@ static bool make_room(struct ring_store *rs, u64 len)
 {
 	struct ring_store_round round;
 
-	while (rs->head + len - rs->tail > rs->budget) {
+	/* A ring that has not yet followed a larger budget has no room for that. */
+	while (rs->head + len - rs->tail > min(rs->budget, rs->lap)) {
 		if (!ring_store__first(rs, &round))
 			return false;
 		evict_round(rs, &round);
 	}
 	give_back(rs);
 	return true;
+}
+
+/* Have a ring of the budget's length, when that can be; @len bytes are to be stored. */
+static void follow_budget(struct ring_store *rs, u64 len)
+{
+	u64 want = min_t(u64, max_t(u64, PERF_ALIGN(rs->budget, GRANULE), GRANULE), rs->size);
+	struct ring_store_round round;
+	u64 begin, used;
+
+	if (want == rs->lap || rs->head == rs->origin)
+		return;
+
+	/* What the memory holds from its beginning on; a full ring has not begun anew. */
+	used = (rs->head - rs->origin - 1) % rs->lap + 1;
+	begin = rs->head - used;
+	if (used > want || (rs->is_open && rs->open < begin))
+		return;
+	/* The last chance in this lap. */
+	while (used + len > min(want, rs->lap) && rs->tail < begin && ring_store__first(rs, &round))
+		evict_round(rs, &round);
+	if (rs->tail < begin)
+		return;
+
+	if (want < rs->lap)
+		madvise(rs->base + want, rs->lap - want, MADV_DONTNEED);
+	rs->lap = want;
+	rs->origin = begin;
 }
 
 /* No room for the open round: it is left out, down to its last byte. */
@@ -328,6 +513,7 @@ int ring_store__append(struct ring_store *rs, const void *piece, size_t len)
 	if (rs->refused || !make_room(rs, len))
 		return refuse(rs, len);
 
+	follow_budget(rs, len);
 	copy_in(rs, rs->head, piece, len);
 	rs->head += len;
 	rs->stats.bytes += len;
@@ -335,29 +521,78 @@ int ring_store__append(struct ring_store *rs, const void *piece, size_t len)
 	return 0;
 }
 
+/* Chunk by chunk to where the round begins; the head is behind what is left of it. */
+static void pack_round(struct ring_store *rs, u64 raw)
+{
+	u64 from = rs->head - raw, to = from, end = rs->head;
+
+	if (raw > MAX_CHUNKS * CHUNK)
+		return;
+
+	while (from < end) {
+		struct chunk_header chunk = { .raw = min_t(u64, CHUNK, end - from) };
+		void *bytes = rs->room->packed;
+		bool first = to == from;
+
+		copy_out(rs, from, rs->room->raw, chunk.raw);
+		chunk.len = round_codec__pack(rs->codec, bytes, chunk.raw - chunk.raw / 16,
+					      rs->room->raw, chunk.raw);
+		if (first && (!chunk.len ||
+			      PERF_ALIGN(chunk.len, sizeof(u64)) + sizeof(chunk) >= chunk.raw))
+			return;
+		if (!chunk.len) {
+			chunk.len = chunk.raw;
+			bytes = rs->room->raw;
+		}
+		copy_in(rs, to, &chunk, sizeof(chunk));
+		copy_in(rs, to + sizeof(chunk), bytes, chunk.len);
+		to += sizeof(chunk) + PERF_ALIGN(chunk.len, sizeof(u64));
+		from += chunk.raw;
+	}
+	rs->head = to;
+}
+
+/* Forget it if it is empty. */
+static void end_round(struct ring_store *rs)
+{
+	struct round_header header = {
+		.time	= rs->last_pass,
+		.raw	= rs->head - rs->open - sizeof(header),
+	};
+
+	rs->is_open = false;
+	if (header.raw) {
+		if (rs->codec)
+			pack_round(rs, header.raw);
+		header.len = rs->head - rs->open - sizeof(header);
+		copy_in(rs, rs->open, &header, sizeof(header));
+		rs->stats.rounds++;
+	} else {
+		rs->head = rs->open;
+	}
+	rs->stats.used = rs->head - rs->tail;
+}
+
 /**
  * ring_store__close_round - the pass is over
  * @rs: the store
  * @time: CLOCK_MONOTONIC, in ns
  *
- * A round without a record is forgotten.
+ * A round without a record is forgotten. One that is to be compressed may go on with
+ * the next pass.
  */
 void ring_store__close_round(struct ring_store *rs, u64 time)
 {
-	struct round_header header = { .time = time };
+	rs->last_pass = time;
+	if (rs->is_open && (!rs->codec || rs->refused || rs->head - rs->open >= CHUNK))
+		end_round(rs);
+}
 
-	if (!rs->is_open)
-		return;
-
-	rs->is_open = false;
-	header.len = rs->head - rs->open - sizeof(header);
-	if (!header.len) {
-		rs->head = rs->open;
-		rs->stats.used = rs->head - rs->tail;
-		return;
-	}
-	copy_in(rs, rs->open, &header, sizeof(header));
-	rs->stats.rounds++;
+/* ring_store__flush - close the round, also if the next pass would go on with it */
+void ring_store__flush(struct ring_store *rs)
+{
+	if (rs->is_open)
+		end_round(rs);
 }
 
 bool ring_store__is_open(const struct ring_store *rs)
@@ -374,6 +609,7 @@ void ring_store__set_budget(struct ring_store *rs, size_t budget)
 {
 	rs->budget = min_t(u64, budget, rs->size);
 	make_room(rs, 0);
+	follow_budget(rs, 0);
 }
 
 /**

@@ -21,13 +21,15 @@ typedef int (*ring_store_record_t)(union perf_event *event, void *data);
 /**
  * struct ring_store_round - a round that is in the store
  * @pos: position of its first record
- * @len: bytes of its records
+ * @len: bytes that its records take
+ * @raw: bytes of its records; as many as @len if they are not compressed
  * @time: when it was closed, CLOCK_MONOTONIC in ns
  * @next: position of the round behind it
  */
 struct ring_store_round {
 	u64		pos;
 	u64		len;
+	u64		raw;
 	u64		time;
 	u64		next;
 };
@@ -54,9 +56,12 @@ struct ring_store_stats {
 
 struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void *data);
 void ring_store__delete(struct ring_store *rs);
+void ring_store__evict_unseen(struct ring_store *rs, u32 type);
+int ring_store__compress(struct ring_store *rs, int level);
 
 int ring_store__append(struct ring_store *rs, const void *piece, size_t len);
 void ring_store__close_round(struct ring_store *rs, u64 time);
+void ring_store__flush(struct ring_store *rs);
 bool ring_store__is_open(const struct ring_store *rs);
 
 void ring_store__set_budget(struct ring_store *rs, size_t budget);

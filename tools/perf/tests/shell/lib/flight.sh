@@ -104,8 +104,8 @@ json()
 	sed -nE "s/^  \"$2\": \"?([^\"]*)\"?,$/\1/p" "$1.json"
 }
 
-# opens DUMP: stock perf reads all of it, and does not complain but for lost events,
-# which are the machine's
+# opens DUMP: stock perf reads all of it, and does not complain but for lost events
+# and for a /proc that took too long to read, which are the machine's
 opens()
 {
 	local said
@@ -114,7 +114,8 @@ opens()
 		echo "$said"
 		return 1
 	}
-	said=$(sed -E '/^Warning:$/d; /^Processed [0-9]+ events and lost /d; /^Check IO/d; /^$/d' \
+	said=$(sed -E '/^Warning:$/d; /^Processed [0-9]+ events and lost /d; /^Check IO/d; /^$/d;
+		/map information files? for pre-existing/,/--proc-map-timeout/d' \
 		<<<"$said")
 	if [ -n "$said" ]; then
 		echo "$said"

@@ -1,0 +1,207 @@
+#!/bin/bash
+# perf record -M -e persistent/NAME/: a flight recorder of a session (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+# The numbers of a dump's system calls, one a line.
+numbers()
+{
+	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null |
+		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n'
+}
+
+# has_numbers DUMP FIRST LAST: all of them, in order, once
+has_numbers()
+{
+	if ! numbers "$1" | awk -v n="$2" -v last="$3" '
+		$1 != n { print $1, "instead of", n; exit bad = 1 }
+		{ n++ }
+		END { print "up to", n - 1; exit bad || n <= last }'
+	then
+		"$BASE_PERF" script -i "$1" -F cpu,comm,time,trace 2>&1 | grep 'fd: 0x' | head -n 60
+		return 1
+	fi
+}
+
+# close_some FIRST LAST
+close_some()
+{
+	python3 - "$1" "$2" <<-END
+		import os, sys, time
+		for fd in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
+		    try:
+		        os.close(fd)
+		    except OSError:
+		        pass
+		    if fd % 100 == 0:
+		        time.sleep(0.005)
+	END
+}
+
+records_a_session()
+{
+	perf record -P fa -e cpu-clock -F 499 -a
+	start_recorder "$TMP/a" -M 16M -e persistent/fa/
+	run_dead
+	dump
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	cat "$DUMP.json"
+	# Who made the session has ended, and had his name before it began.
+	[ $((10 * $(json "$DUMP" unresolved))) -lt "$(json "$DUMP" events)" ]
+	# Nobody's reading is disturbed by it.
+	perf record -e persistent/fa/ -o "$TMP/a.data"
+	opens "$TMP/a.data"
+	stop_recorder INT
+	[ "$STATUS" = 130 ]
+	has_dumps "$TMP/a" 2
+	opens "$DUMP"
+	[ "$(sessions)" = fa ]
+	perf ctl -d fa
+}
+
+# More than the session's buffers hold, read while it comes, is in the dump.
+keeps_more_than_the_buffers()
+{
+	perf record -P fb -m 64K -a \
+		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
+	start_recorder "$TMP/b" -M 16M -e persistent/fb/
+	close_some 1000000 1019999
+	dump
+	stop_recorder INT
+	cat "$DUMP.json"
+	has_numbers "$DUMP" 1000000 1019999 || [ "$(json "$DUMP" given_up)" != 0 ]
+	[ "$(json "$DUMP" events)" -gt 5000 ]
+	perf ctl -d fb
+}
+
+# Killed in between, and nothing is missing; who died meanwhile has a name.
+goes_on_after_sigkill()
+{
+	perf record -P fc -m 4M -a -e cpu-clock/freq=199/ \
+		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
+	start_recorder "$TMP/c" -M 64M -e persistent/fc/
+	close_some 1000000 1000999
+	dump
+	rm "$TMP"/c.sample.*
+	close_some 1001000 1001999
+	kill -KILL "$RECORDER"
+	wait "$RECORDER" 2>/dev/null || true
+	run_dead
+	close_some 1002000 1002999
+	start_recorder "$TMP/c" -M 64M -e persistent/fc/
+	close_some 1003000 1003999
+	dump
+	stop_recorder TERM
+	[ "$STATUS" = 143 ]
+	opens "$DUMP"
+	has_numbers "$DUMP" 1000000 1003999
+	dead_have_names "$DUMP"
+	perf ctl -d fc
+}
+
+# Its program began before what the buffers hold, and it ended before the second recorder
+# began: OUT.auxiliary alone names it.
+recovers_names_of_the_dead()
+{
+	local pid i
+
+	perf record -P fd -m 256K -a -e cpu-clock -F 199
+	start_recorder "$TMP/d" -M 16M -e persistent/fd/
+	perf test -w noploop 600 &
+	pid=$!
+	sleep 1
+	dump
+	rm -f "$TMP/d.auxiliary"
+	kill -USR1 "$RECORDER"
+	wait_for test -s "$TMP/d.auxiliary"
+	kill -KILL "$RECORDER"
+	wait "$RECORDER" 2>/dev/null || true
+	# Side-band that pushes out that of noploop.
+	for ((i = 0; i < 400; i++)); do
+		/bin/true
+	done
+	sleep 1
+	kill -KILL $pid
+	wait $pid 2>/dev/null || true
+	not sideband_names $pid fd
+	start_recorder "$TMP/d" -M 16M -e persistent/fd/
+	stop_recorder INT
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	perf ctl -d fd
+}
+
+# sideband_names PID SESSION: do the session's buffers still tell the name of it?
+sideband_names()
+{
+	perf record -e "persistent/$2/" -o "$TMP/names" >/dev/null 2>&1
+	"$BASE_PERF" script -i "$TMP/names" --show-task-events 2>/dev/null |
+		grep -q "PERF_RECORD_COMM exec.*:$1/"
+}
+
+ends_with_its_session()
+{
+	perf record -P fe -e cpu-clock -F 99 -a
+	start_recorder "$TMP/e" -M 16M -e persistent/fe/
+	run_dead
+	perf ctl -d fe
+	wait "$RECORDER"
+	RECORDER=
+	grep -q "session 'fe' has ended" "$TMP/e.stderr"
+	DUMP=$(dumps "$TMP/e")
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
+records_a_command()
+{
+	perf record -P ff -e cpu-clock -F 499 -a
+	STATUS=0
+	perf record -M 16M -e persistent/ff/ -o "$TMP/f" -- \
+		sh -c 'perf test -w noploop 1; exit 7' || STATUS=$?
+	[ "$STATUS" = 7 ]
+	DUMP=$(dumps "$TMP/f")
+	dead_have_names "$DUMP"
+	perf record -M 16M --dry-run -e persistent/ff/ -o "$TMP/t" | tee "$TMP/t.out"
+	grep -qE '^window: *about [1-9][0-9]* s' "$TMP/t.out"
+	[ -z "$(dumps "$TMP/t")" ]
+	perf ctl -d ff
+}
+
+refuses()
+{
+	perf record -P fg -e cpu-clock -F 99 -a
+	fails 1 'is not enough to read session' perf record -M 1M -e persistent/fg/ -o "$TMP/q"
+	fails 1 "kill does not go with -M" perf record -M 16M -e persistent/fg/ --kill -o "$TMP/q"
+	fails 1 "not perf's to freeze" perf record -M 16M -e persistent/fg/ \
+		--trigger signal,freeze -o "$TMP/q"
+	fails 1 'Cannot run /does/not/exist|Cannot run the command' \
+		perf record -M 16M -e persistent/fg/ -o "$TMP/q" -- /does/not/exist
+	fails 1 'No persistent session' perf record -M 16M -e persistent/none/ -o "$TMP/q"
+	[ -z "$(dumps "$TMP/q")" ]
+	perf ctl -d fg
+}
+
+# shellcheck disable=SC2317 # called by the trap
+end_all()
+{
+	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
+	persistent_cleanup
+}
+
+persistent_begin
+: >"$TMP/recorders"
+trap end_all EXIT
+check "records a session, beside other readers" records_a_session
+check "keeps more than the session's buffers" keeps_more_than_the_buffers
+check "goes on where a killed one was" goes_on_after_sigkill
+check "recovers the names of the dead" recovers_names_of_the_dead
+check "ends with its session" ends_with_its_session
+check "records a command, and measures" records_a_command
+check "refuses what does not go together" refuses
+persistent_end

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_AUXILIARY_H
+#define __PERF_FLIGHT_AUXILIARY_H
+
+struct evlist;
+struct sideband_store;
+
+int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss);
+
+#endif /* __PERF_FLIGHT_AUXILIARY_H */
