@@ -31,7 +31,8 @@ main()
 	kill "$watcher"
 	[ ! -d "${OUT:-}" ] || cp "$WORK/log" "$OUT/fault-sites.kmsg"
 	tap_run_shown "each call that can fail was made to fail" \
-		"${BASH_SOURCE[0]%.sh}.py" "$WORK/log" "$EVENTS"/persistent*.o "$EVENTS"/rb_snapshot.o
+		"${BASH_SOURCE[0]%.sh}.py" "$WORK/log" \
+		"$EVENTS"/persistent*.o "$EVENTS"/rb_snapshot.o
 	tap_end
 }
 

@@ -60,7 +60,8 @@ caught_by()
 {
 	local text
 	text=$(grep -m1 -oE "not ok [0-9]+ .*" "$1" | sed -E 's/^not ok [0-9]+ //') || true
-	[ -n "$text" ] || text=$(sed -nE 's/.*(kernel splat on [^:]*: .{0,60}).*/\1/p' "$1" | head -n1)
+	[ -n "$text" ] ||
+		text=$(sed -nE 's/.*(kernel splat on [^:]*: .{0,60}).*/\1/p' "$1" | head -n1)
 	[ -n "$text" ] || text=$(sed -nE 's/.*(ended with status .*)/\1/p' "$1" | head -n1)
 	echo "${text:-?}"
 }
@@ -110,7 +111,8 @@ main()
 	: >"$WORK/table"
 	: >"$WORK/whole"
 	copy_tree
-	build "selftests patched" selftests || die "the tests do not build: $WORK/selftests.build.log"
+	build "selftests patched" selftests ||
+		die "the tests do not build: $WORK/selftests.build.log"
 	for pattern; do
 		for patch in "$MUTANTS"/$pattern.patch; do
 			[ -f "$patch" ] || die "there is no mutant called $pattern"
