@@ -90,6 +90,18 @@ now()
 	printf '%s' "$t"
 }
 
+# Until process $1 catches SIGUSR2, which would end it before
+wait_catching()
+{
+	local i mask
+	for ((i = 0; i < 600; i++)); do
+		mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+		((0x$mask >> 11 & 1)) && return 0
+		sleep 0.1
+	done
+	die "perf record is not ready"
+}
+
 # Milliseconds from each signal to the line that says that the file is complete
 time_files()
 {
@@ -100,6 +112,8 @@ time_files()
 		-e cpu-clock -o "$dir/data" >"$log" 2>&1 &
 	pid=$!
 	exec 7<"$log"
+	wait_catching "$pid"
+	# It takes dumps a little later.
 	sleep 3
 	for ((i = 0; i < FILES; i++)); do
 		sleep 0.5
