@@ -44,7 +44,7 @@ wait_for()
 }
 
 for _ in {1..20}; do
-	sleep 1000 &
+	sleep 1000 >/dev/null 2>&1 &
 	sleepers+=($!)
 done
 perf record -vvv --overwrite --switch-output=signal -m 1M -a -e cpu-clock -F 199 -o data \
@@ -55,9 +55,11 @@ wait_for 'perf record has started' log
 
 perf test -w noploop 1 >/dev/null 2>&1
 # Without exec: code and name are its parent's, which then sleeps.
-bash -c '(for ((i = 0; i < 300000; i++)); do :; done; echo finished >child; sleep 1000) & wait' &
+bash -c '(for ((i = 0; i < 300000; i++)); do :; done
+	echo "finished $BASHPID" >child; exec sleep 1000) & wait' >/dev/null 2>&1 &
 pids+=($!)
 wait_for finished child
+pids+=("$(cut -d ' ' -f 2 child)")
 kill -USR2 "$recorder"
 wait_for 'perf record: Dump' log
 kill -INT "$recorder"
