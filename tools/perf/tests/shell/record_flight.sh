@@ -120,8 +120,8 @@ loses_nothing()
 	done
 	opens "$DUMP"
 	"$BASE_PERF" script -i "$DUMP" -F trace 2>/dev/null |
-		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n' |
-		awk '{ if (n++ && $1 != last + 1) bad = 1; last = $1 }
+		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n' | sort -n |
+		awk '{ if (n++ && $1 != last + 1) { bad = 1; print last, "then", $1 } last = $1 }
 		     END { print n, "numbers"; exit bad || n < 100 }'
 }
 
@@ -159,6 +159,7 @@ forgets_the_oldest()
 	not grep -q 'fd: 0x000f4240' "$TMP/script"
 	grep -q 'python3.*fd: ' "$TMP/script"
 	# Its name and maps came when the program began, which has long gone.
+	grep -E '"(lost|unresolved)"' "$DUMP.json"
 	grep -q '"lost": [1-9]' "$DUMP.json" || [ "$(json "$DUMP" unresolved)" = 0 ]
 }
 

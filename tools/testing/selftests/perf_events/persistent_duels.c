@@ -137,8 +137,11 @@ static void fight_rounds(struct __test_metadata *_metadata, const struct duel_ki
 	}
 	TH_LOG("%s and %s met in %ld of %u rounds, %u outcomes of one kind", window->left,
 	       window->right, read_long(WINDOW_PARAM "met"), nr, duel.got);
-	/* Or it tests nothing. */
-	EXPECT_LE(nr - nr / 4, read_long(WINDOW_PARAM "met"));
+	/*
+	 * Or it tests nothing. Not in each round: who waits has interrupts off, and the other
+	 * may first have a TLB to be flushed there, which is common on the debug kernel.
+	 */
+	EXPECT_LE((nr + 3) / 4, read_long(WINDOW_PARAM "met"));
 }
 
 static void fight_it_out(struct __test_metadata *_metadata, const struct duel_kind *kind)
