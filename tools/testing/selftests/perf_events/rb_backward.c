@@ -261,12 +261,12 @@ TEST(large_records)
 	};
 	const struct perf_snapshot_info *info;
 	/* A stack that ends sooner is dumped as far as it goes: be far from its end. */
-	volatile char room[2 * STACK_DUMP];
+	char room[2 * STACK_DUMP];
 	struct reader r;
 	unsigned int n;
 	char *base;
 
-	room[0] = 0;
+	asm volatile("" : : "r" (room) : "memory");
 	base = mmap(NULL, pages * getpagesize(), PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, base);
