@@ -193,7 +193,8 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	return 0;
 }
 
-static int check_read(struct persistent_opts *p, struct record_opts *opts)
+/* What was said when the session was made cannot be said again to its readers. */
+static int refuse_chosen(struct record_opts *opts, const char *why)
 {
 	const struct conflict conflicts[] = {
 		{ opts->user_freq != UINT_MAX,		"-F was" },
@@ -204,6 +205,11 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
 	};
 
+	return refuse(conflicts, ARRAY_SIZE(conflicts), why);
+}
+
+static int check_read(struct persistent_opts *p, struct record_opts *opts)
+{
 	if (p->other_events) {
 		pr_err("A persistent session is read by itself, and as a whole: perf record -e persistent/NAME/ (or persistent/config=ID/).\n");
 		return -EINVAL;
@@ -214,8 +220,8 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 		return -EINVAL;
 	}
 
-	return refuse(conflicts, ARRAY_SIZE(conflicts),
-		      "chosen when the session was made (perf record -P); it cannot be given for reading");
+	return refuse_chosen(opts,
+			     "chosen when the session was made (perf record -P); it cannot be given for reading");
 }
 
 /**
@@ -227,13 +233,9 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
  */
 int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
 {
+	static const char why[] =
+		"chosen when the session was made (perf record -P); it cannot be given for showing it";
 	const struct conflict conflicts[] = {
-		{ opts->user_freq != UINT_MAX,		"-F was" },
-		{ opts->user_interval != ULLONG_MAX,	"-c was" },
-		{ callchain_param.enabled,		"-g was" },
-		{ opts->branch_stack,			"-b was" },
-		{ opts->mmap_pages != UINT_MAX,		"-m was" },
-		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
 		{ opts->target.cpu_list,		"-C was" },
 		{ opts->target.uid_str,			"-u was" },
 	};
@@ -243,8 +245,7 @@ int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *op
 		return -EINVAL;
 	}
 
-	return refuse(conflicts, ARRAY_SIZE(conflicts),
-		      "chosen when the session was made (perf record -P); it cannot be given for showing it");
+	return refuse_chosen(opts, why) ?: refuse(conflicts, ARRAY_SIZE(conflicts), why);
 }
 
 /**

@@ -27,21 +27,6 @@ has_numbers()
 	fi
 }
 
-# close_some FIRST LAST
-close_some()
-{
-	python3 - "$1" "$2" <<-END
-		import os, sys, time
-		for fd in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
-		    try:
-		        os.close(fd)
-		    except OSError:
-		        pass
-		    if fd % 100 == 0:
-		        time.sleep(0.005)
-	END
-}
-
 records_a_session()
 {
 	perf record -P fa -e cpu-clock -F 499 -a
@@ -70,7 +55,7 @@ keeps_more_than_the_buffers()
 	perf record -P fb -m 64K -a \
 		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
 	start_recorder "$TMP/b" -M 16M -e persistent/fb/
-	close_some 1000000 1019999
+	close_range 1000000 1019999
 	dump
 	stop_recorder INT
 	cat "$DUMP.json"
@@ -85,16 +70,16 @@ goes_on_after_sigkill()
 	perf record -P fc -m 4M -a -e cpu-clock/freq=199/ \
 		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
 	start_recorder "$TMP/c" -M 64M -e persistent/fc/
-	close_some 1000000 1000999
+	close_range 1000000 1000999
 	dump
 	rm "$TMP"/c.sample.*
-	close_some 1001000 1001999
+	close_range 1001000 1001999
 	kill -KILL "$RECORDER"
 	wait "$RECORDER" 2>/dev/null || true
 	run_dead
-	close_some 1002000 1002999
+	close_range 1002000 1002999
 	start_recorder "$TMP/c" -M 64M -e persistent/fc/
-	close_some 1003000 1003999
+	close_range 1003000 1003999
 	dump
 	stop_recorder TERM
 	[ "$STATUS" = 143 ]

@@ -138,12 +138,13 @@ dead_have_names()
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
 }
 
-# close_files N: as many system calls, told apart, not faster than anybody can read
-close_files()
+# close_range FIRST LAST: system calls that are told apart by their numbers, not faster
+# than anybody can read
+close_range()
 {
-	python3 - "$1" <<-END
+	python3 - "$1" "$2" <<-END
 		import os, sys, time
-		for fd in range(1000000, 1000000 + int(sys.argv[1])):
+		for fd in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
 		    try:
 		        os.close(fd)
 		    except OSError:
@@ -151,6 +152,12 @@ close_files()
 		    if fd % 100 == 0:
 		        time.sleep(0.005)
 	END
+}
+
+# close_files N: as many of them
+close_files()
+{
+	close_range 1000000 $((999999 + $1))
 }
 
 # fails_somehow PATTERN COMMAND...: it ends with some error, and says why
