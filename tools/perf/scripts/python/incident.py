@@ -133,7 +133,7 @@ class Switches:
 
     def leave(self, time, cpu, task, tid, chain, began):
         """tid goes off the CPU; chain None: for good"""
-        began = self.running.pop(cpu, (None, began))[1]
+        began = self.running.pop(cpu, (None, None, began))[2]
         self.by_cpu[cpu].append(time)
         if tid == IDLE:
             return
@@ -143,7 +143,7 @@ class Switches:
             self.waiting[tid] = (time, task, chain, cpu)
 
     def enter(self, time, cpu, task, tid):
-        self.running[cpu] = (task, time)
+        self.running[cpu] = (task, tid, time)
         if tid in self.waiting:
             self.off.append(self.wait(tid, time, True))
 
@@ -151,10 +151,11 @@ class Switches:
         start, task, chain, cpu = self.waiting.pop(tid)
         return (start, end, task, chain, cpu, ended)
 
-    def finish(self, last, newest, tasks):
-        for cpu, (task, time) in self.running.items():
-            if task is not None and tasks[task][1] != IDLE:
-                self.run[task] += last[cpu] - time
+    def finish(self, last, newest, tid_task):
+        for cpu, (task, tid, time) in self.running.items():
+            if tid != IDLE:
+                # Its samples may have told more of it than the switch to it.
+                self.run[tid_task.get(tid, task)] += last[cpu] - time
         for tid in list(self.waiting):
             self.off.append(self.wait(tid, newest, False))
 
@@ -332,7 +333,7 @@ class Figures:
            self.oldest - 60 * NSEC < self.trigger < self.newest + 60 * NSEC:
             self.trigger = None
         self.end = max(self.newest, self.trigger or 0)
-        recording.switches.finish(recording.last, self.newest, recording.tasks.items)
+        recording.switches.finish(recording.last, self.newest, recording.tid_task)
         self.clock = self.clock_event()
 
     def clock_event(self):
@@ -375,7 +376,7 @@ class Figures:
                  'switches': self.r.switches.count[task], 'on_ns': self.r.switches.run[task],
                  'off_ns': off[task]}
                 for task, (pid, tid, comm) in enumerate(self.r.tasks.items)]
-        rows = [row for row in rows if row['samples'] or row['switches']]
+        rows = [row for row in rows if row['samples'] or row['switches'] or row['on_ns']]
         return sorted(rows, key=lambda row: (-row['samples'], -row['on_ns'], row['tid']))
 
     def functions(self):
