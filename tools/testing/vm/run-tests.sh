@@ -37,6 +37,24 @@ run_suite()
 		APPEND='' ICOUNT='' exec "$TOP/tools/testing/vm/vm.sh"
 }
 
+# What failed, each after the end of what was said about it.
+failures()
+{
+	local line said=() from
+	while IFS= read -r line; do
+		if [[ $line =~ ^\ *not\ ok\ [0-9] ]]; then
+			from=$((${#said[@]} > 8 ? ${#said[@]} - 8 : 0))
+			[ ${#said[@]} = 0 ] || printf '    | %.400s\n' "${said[@]:from}"
+			echo "  $1: ${line#"${line%%[! ]*}"}"
+		fi
+		if [[ $line =~ ^\ *# ]]; then
+			said+=("$line")
+		else
+			said=()
+		fi
+	done < <(tr -d '\0\r' <"$LOGS/$1.log")
+}
+
 # Count a suite's TAP lines; say what failed and what was skipped, and why.
 judge()
 {
@@ -46,7 +64,7 @@ judge()
 	ok=$(grep -acE '^ *ok [0-9]+' "$log" || true)
 	bad=$(grep -acE '^ *not ok [0-9]+' "$log" || true)
 	ok=$((ok - skip))
-	grep -aE '^ *not ok [0-9]+' "$log" | sed "s|^ *|  $name: |" || true
+	[ "$bad" = 0 ] || failures "$name"
 	grep -aiE '^ *ok [0-9]+.*# *skip' "$log" | sed "s|^ *|  $name: |" || true
 	if [ "$rc" != 0 ] && { [ "$bad" = 0 ] || [ "$rc" = 99 ] || [ "$rc" = 124 ]; }; then
 		bad=$((bad + 1))
