@@ -112,11 +112,14 @@ counts_samples()
 	END
 }
 
-# Times on and off the CPU, from the switches as perf script prints them.
+# counts_waits [OPTION...]: times on and off the CPU, from the switches as perf script
+# prints them
 counts_waits()
 {
-	perf script -i "$DUMP" --ns -F cpu,time,event 2>/dev/null >"$TMP/lines"
-	perf script -i "$DUMP" --ns -F cpu,time,event,trace -G 2>/dev/null |
+	perf script -i "$DUMP" "$@" -s "$(perf --exec-path)/scripts/python/incident.py" -- \
+		--json >"$TMP/figures"
+	perf script -i "$DUMP" "$@" --ns -F cpu,time,event 2>/dev/null >"$TMP/lines"
+	perf script -i "$DUMP" "$@" --ns -F cpu,time,event,trace -G 2>/dev/null |
 		grep sched_switch >"$TMP/switches"
 	python3 - "$TMP/figures" "$TMP/lines" "$TMP/switches" <<-'END'
 		import json, re, sys
@@ -165,19 +168,35 @@ counts_waits()
 	END
 }
 
+# A window that ends with the first sample of a task that was met by the switch to it.
+counts_the_last_run()
+{
+	local end
+
+	end=$(perf script -i "$DUMP" --ns -F cpu,tid,time,event,trace -G 2>/dev/null | awk '
+		{ sub(/^ */, ""); tid = $1; cpu = $2; at = $3 }
+		$4 ~ /^cpu-clock/ && tid == met[cpu] { print substr(at, 1, length(at) - 1); exit }
+		{ met[cpu] = ""; seen[tid] = 1 }
+		/ ==> / {
+			next_tid = $0
+			sub(/.*(next_pid=|:)/, "", next_tid)
+			sub(/ .*/, "", next_tid)
+			if (!seen[next_tid])
+				met[cpu] = next_tid
+			seen[next_tid] = 1
+		}')
+	[ -n "$end" ]
+	counts_waits --time ",$end"
+}
+
 # The kernel has no room: how many it lost, and where.
 tells_what_was_lost()
 {
-	local try
-
-	for try in 1 2 3 4; do
-		perf record -o "$TMP/lost" -m 1 -F 20000 -g -a -e cpu-clock -- \
-			perf test -w noploop $try 2>/dev/null
-		incident -i "$TMP/lost"
-		perf script -i "$TMP/lost" --show-lost-events 2>/dev/null |
-			sed -nE 's/.*PERF_RECORD_LOST lost ([0-9]+).*/\1/p' >"$TMP/lost.n"
-		[ ! -s "$TMP/lost.n" ] || break
-	done
+	perf record -o "$TMP/lost" -m 1 -g -a -e raw_syscalls:sys_enter -- \
+		dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
+	incident -i "$TMP/lost"
+	perf script -i "$TMP/lost" --show-lost-events 2>/dev/null |
+		sed -nE 's/.*PERF_RECORD_LOST lost ([0-9]+).*/\1/p' >"$TMP/lost.n"
 	[ -s "$TMP/lost.n" ]
 	[ "$(figure 'sum(c["lost"] for c in f["cpus"])')" = \
 	  "$(awk '{ n += $1 } END { print n }' "$TMP/lost.n")" ]
@@ -266,6 +285,7 @@ DUMP=$(dumps "$TMP/a" | head -n1)
 check "tells what triggered, when and where" tells_the_trigger
 check "samples by event, CPU, task and function are perf script's" counts_samples
 check "times on and off the CPU are those of the switches" counts_waits
+check "the last run on a CPU is that of the task sampled in it" counts_the_last_run
 check "tells what was lost" tells_what_was_lost
 check "does without a manifest, and with a broken one" needs_no_manifest
 check "takes any recording" takes_any_recording
