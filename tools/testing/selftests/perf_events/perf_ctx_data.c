@@ -112,6 +112,18 @@ static struct perf_event_attr stack_attr(const char *pmu)
 	};
 }
 
+/* The errno with which an event of a task or a CPU is refused, or 0 */
+static int refused(const char *pmu, pid_t pid)
+{
+	struct perf_event_attr attr = stack_attr(pmu);
+	int fd = event_open(&attr, pid, pid < 0 ? 0 : -1);
+
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
 static int nr_cpus(void)
 {
 	return sysconf(_SC_NPROCESSORS_ONLN);
@@ -124,6 +136,19 @@ static void pin_to_cpu(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static long read_number(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	long val = -1;
+
+	if (f) {
+		if (fscanf(f, "%ld", &val) != 1)
+			val = -1;
+		fclose(f);
+	}
+	return val;
 }
 
 static long env_long(const char *name, long otherwise)
@@ -706,16 +731,78 @@ TEST_F_TIMEOUT(ctx_data, one_of_both_ends, 500)
 	record_stop(&r[1]);
 }
 
-/* The errno with which an event of a task or a CPU is refused, or 0 */
-static int refused(const char *pmu, pid_t pid)
+/* The system-wide events go while the tasks run on; the inherited ones keep their data. */
+TEST_F_TIMEOUT(ctx_data, other_of_both_ends, 500)
 {
-	struct perf_event_attr attr = stack_attr(pmu);
-	int fd = event_open(&attr, pid, pid < 0 ? 0 : -1);
+	struct recording r[2];
 
-	if (fd < 0)
-		return errno;
-	close(fd);
-	return 0;
+	ASSERT_EQ(0, record(&r[0], BIG, 0, true));
+	ASSERT_EQ(0, record(&r[1], BIG, -1, false));
+	ASSERT_EQ(0, start_work(self));
+	wait_ready(self);
+	record_stop(&r[1]);
+	EXPECT_EQ(0, finish_work(self, r, 1));
+	EXPECT_WHOLE(&r[0], "per process, the others closed");
+	EXPECT_EQ(r[0].expected, r[0].frames);
+	record_stop(&r[0]);
+}
+
+/* What this task got for a system-wide event stays with it for the sake of its own one. */
+TEST_F_TIMEOUT(ctx_data, wide_then_own, 200)
+{
+	struct recording task, wide;
+
+	self->work->go = 1;
+	ASSERT_EQ(0, record(&wide, BIG, -1, false));
+	work(self->work, 0);
+	drain(&wide);
+	LOG_RECORDING(&wide, "system-wide");
+	EXPECT_LT(0, wide.samples);
+	EXPECT_EQ(0, wide.later);
+
+	ASSERT_EQ(0, record(&task, BIG, 0, true));
+	record_stop(&wide);
+	/* All others' is freed. */
+	EXPECT_EQ(1, tasks_with_data(BIG, 1));
+	EXPECT_EQ(1, read_number("/sys/kernel/perf_ctx_data/tasks"));
+	work(self->work, 0);
+	drain(&task);
+	LOG_RECORDING(&task, "its own, the others closed");
+	EXPECT_EQ(1 + (uint64_t)self->work->rounds, task.samples);
+	EXPECT_EQ(task.expected, task.frames);
+	EXPECT_EQ(0, task.foreign + task.lost);
+	record_stop(&task);
+}
+
+/* A task that has exited is given data, before its event is refused. It goes with it. */
+TEST_F_TIMEOUT(ctx_data, exited, 200)
+{
+	struct recording r;
+	siginfo_t info;
+	long nr = -1;
+	pid_t pid;
+	int i;
+
+	/* Nothing is freed just because nobody wants any. */
+	ASSERT_EQ(0, record(&r, BIG, 0, false));
+	for (i = 0; i < 10; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		ASSERT_EQ(0, waitid(P_PID, pid, &info, WEXITED | WNOWAIT));
+		EXPECT_EQ(ESRCH, refused(BIG, pid));
+		EXPECT_EQ(2, read_number("/sys/kernel/perf_ctx_data/tasks"));
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		/* RCU has its last reference. */
+		for (int tries = 0; tries < 500; tries++) {
+			nr = read_number("/sys/kernel/perf_ctx_data/tasks");
+			if (nr == 1)
+				break;
+			usleep(10000);
+		}
+		ASSERT_EQ(1, nr);
+	}
+	record_stop(&r);
 }
 
 /*
@@ -865,19 +952,6 @@ static int write_text(const char *path, const char *text)
 	ret = write(fd, text, strlen(text));
 	close(fd);
 	return ret < 0 ? -1 : 0;
-}
-
-static long read_number(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	long val = -1;
-
-	if (f) {
-		if (fscanf(f, "%ld", &val) != 1)
-			val = -1;
-		fclose(f);
-	}
-	return val;
 }
 
 /* The nth allocation of this thread from now on fails. */
