@@ -9,7 +9,10 @@
  * charged. A fuzzer whose calls all fail tests nothing, so at least a third of those
  * that matter (opening, mapping, UNCLAIM) must have succeeded.
  *
- * usage: perf_fuzz [-s SEED] [-e EPOCHS] [-t SECONDS] [-n CALLS]
+ * usage: perf_fuzz [-s SEED] [-e EPOCHS] [-t SECONDS] [-n CALLS] [-b]
+ *
+ * -b: beside others, whose sessions are let alone. What is listed is looked at for its own
+ * sessions alone then, and what is charged not at all; its events sample less often.
  *
  * An epoch is replayed with its seed and -e 1: each process then makes the same calls;
  * how they interleave is up to the scheduler.
@@ -58,6 +61,7 @@ static struct {
 } self;
 
 static int mailbox[2];			/* fds travel through it */
+static bool beside_others;
 static int tracepoints[3];
 static char *program;
 
@@ -178,11 +182,11 @@ static void random_attr(struct perf_event_attr *attr)
 	if (one_in(3)) {
 		attr->type = PERF_TYPE_TRACEPOINT;
 		attr->config = tracepoints[below(ARRAY_SIZE(tracepoints))];
-		attr->sample_period = 1 + below(16);
+		attr->sample_period = (1 + below(16)) * (beside_others ? 256 : 1);
 	} else {
 		attr->config = software[below(ARRAY_SIZE(software))];
 		/* A clock that is too fast would be all that there is. */
-		attr->sample_period = (10 + below(90)) * 1000 * 1000;
+		attr->sample_period = (10 + below(90)) * 1000 * 1000 * (beside_others ? 20 : 1);
 	}
 	if (one_in(32))
 		((uint8_t *)attr)[below(sizeof(*attr))] = rnd();
@@ -572,6 +576,29 @@ static pid_t start_hotplug(uint64_t seed)
 	_exit(0);
 }
 
+/* Its sessions have the names that the kernel gives, or those of unclaim_event(). */
+static bool is_mine(const struct dirent *d)
+{
+	if (d->d_name[0] == '.')
+		return false;
+	return !beside_others || !strncmp(d->d_name, "event", 5) ||
+	       !strncmp(d->d_name, "fuzz", 4);
+}
+
+static int nr_mine(void)
+{
+	DIR *dir = opendir(DEVICE "/sessions");
+	struct dirent *d;
+	int nr = 0;
+
+	if (!dir)
+		return 0;
+	while ((d = readdir(dir)))
+		nr += is_mine(d);
+	closedir(dir);
+	return nr;
+}
+
 /* Sessions that nobody has open any more are still there, by their names. */
 static void claim_all(void)
 {
@@ -586,7 +613,7 @@ static void claim_all(void)
 		struct perf_persistent_info inf;
 		unsigned int index;
 
-		if (d->d_name[0] == '.')
+		if (!is_mine(d))
 			continue;
 		for (cpu = -1; cpu < 2; cpu++) {
 			for (index = 0; index < 4096; index++) {
@@ -611,6 +638,8 @@ static bool is_balanced(const struct balance *before)
 
 	for (i = 0; i < 100; i++) {
 		claim_all();
+		if (beside_others && !nr_mine())
+			return true;
 		now = take_balance();
 		if (!memcmp(&now, before, sizeof(now)))
 			return true;
@@ -696,7 +725,7 @@ int main(int argc, char **argv)
 	int c;
 
 	program = argv[0];
-	while ((c = getopt(argc, argv, "s:e:t:n:x")) != -1) {
+	while ((c = getopt(argc, argv, "s:e:t:n:bx")) != -1) {
 		switch (c) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -709,6 +738,9 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			nr_calls = atoi(optarg);
+			break;
+		case 'b':
+			beside_others = true;
 			break;
 		case 'x':
 			return 0;
