@@ -67,24 +67,26 @@ bad_ones_are_named()
 records_from_boot()
 {
 	timeout 60 perf record -e persistent/boot/ -N -o /tmp/boot.data || return 1
-	perf script -i /tmp/boot.data -F comm,event,trace >/tmp/boot.txt
+	timeout 60 perf script -i /tmp/boot.data -F comm,event,trace >/tmp/boot.txt || return 1
 	wc -l /tmp/boot.txt
 	grep -q 'sched_process_fork.*comm=init' /tmp/boot.txt &&
 		grep -q context-switches /tmp/boot.txt && grep -q cpu-clock /tmp/boot.txt
 }
 
+# It is asked for again until it is there: the monitor may not get what it is told. A
+# second one that finds the first says so in its status (d4).
 machine_check_is_read()
 {
-	local i
+	local end=$((SECONDS + 100))
 	echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval || return 1
-	echo "# ready for the machine check" >&3
-	for ((i = 0; i < 60; i++)); do
+	while ((SECONDS < end)); do
+		echo "# ready for the machine check" >&3
+		sleep 2
 		timeout 30 perf record -q -e persistent/mce_record/ -N -o /tmp/mce.data || return 1
-		perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
-		if grep 'mce_record.*9400000000000000.*12340' /tmp/mce.txt; then
+		timeout 30 perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
+		if grep 'mce_record.*[9d]400000000000000.*12340' /tmp/mce.txt; then
 			return 0
 		fi
-		sleep 1
 	done
 	dmesg | grep -i mce
 	return 1
@@ -92,7 +94,7 @@ machine_check_is_read()
 
 are_claimed()
 {
-	perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
+	timeout 60 perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
 }
 
 guest()
@@ -107,14 +109,16 @@ guest()
 	tap_end
 }
 
-# Tell the monitor when the guest says that it is ready.
+# Tell the monitor when the guest says that it is ready. QEMU forgets what it was told by
+# who hung up before it was read: it hangs up itself at the end of its input, for which a
+# busy machine gets time.
 inject()
 {
 	local line
 	while read -r line; do
 		printf '%s\n' "$line"
 		[[ $line != *"ready for the machine check"* ]] ||
-			echo "$MCE" | socat -t 2 - "UNIX-CONNECT:$1" >/dev/null || true
+			echo "$MCE" | timeout 30 socat -t 20 - "UNIX-CONNECT:$1" >/dev/null || true
 	done
 }
 
@@ -133,6 +137,6 @@ if [ "${1-}" = guest ]; then
 	guest
 else
 	OUT=${OUT:-$BUILD/out/boot-sessions}
-	export OUT TIMEOUT=${TIMEOUT:-200}
+	export OUT TIMEOUT=${TIMEOUT:-190}
 	host
 fi
