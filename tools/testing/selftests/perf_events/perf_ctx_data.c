@@ -590,7 +590,7 @@ static int finish_work(struct _test_data_ctx_data *self, struct recording *r, in
 } while (0)
 
 /* Events that children inherit: their contexts are swapped when one follows the other. */
-TEST_F_TIMEOUT(ctx_data, per_process, 500)
+TEST_F_TIMEOUT(ctx_data, per_process, 2000)
 {
 	struct recording r;
 
@@ -606,7 +606,7 @@ TEST_F_TIMEOUT(ctx_data, per_process, 500)
 }
 
 /* Events of the CPUs, opened before the tasks are there */
-TEST_F_TIMEOUT(ctx_data, system_wide, 500)
+TEST_F_TIMEOUT(ctx_data, system_wide, 2000)
 {
 	struct recording r;
 
@@ -624,7 +624,7 @@ TEST_F_TIMEOUT(ctx_data, system_wide, 500)
 }
 
 /* Events of the CPUs, opened while the tasks run: some lose their first slice. */
-TEST_F_TIMEOUT(ctx_data, system_wide_late, 500)
+TEST_F_TIMEOUT(ctx_data, system_wide_late, 2000)
 {
 	struct recording r;
 
@@ -701,7 +701,7 @@ TEST_F_TIMEOUT(ctx_data, first_slice, 200)
 }
 
 /* Both at once: one PMU, one stack, and one reference does not end with the other. */
-TEST_F_TIMEOUT(ctx_data, both, 500)
+TEST_F_TIMEOUT(ctx_data, both, 2000)
 {
 	struct recording r[2];
 
@@ -717,7 +717,7 @@ TEST_F_TIMEOUT(ctx_data, both, 500)
 }
 
 /* The inherited events go while the tasks run on; the system-wide ones stay. */
-TEST_F_TIMEOUT(ctx_data, one_of_both_ends, 500)
+TEST_F_TIMEOUT(ctx_data, one_of_both_ends, 2000)
 {
 	struct recording r[2];
 
@@ -732,7 +732,7 @@ TEST_F_TIMEOUT(ctx_data, one_of_both_ends, 500)
 }
 
 /* The system-wide events go while the tasks run on; the inherited ones keep their data. */
-TEST_F_TIMEOUT(ctx_data, other_of_both_ends, 500)
+TEST_F_TIMEOUT(ctx_data, other_of_both_ends, 2000)
 {
 	struct recording r[2];
 
@@ -809,7 +809,7 @@ TEST_F_TIMEOUT(ctx_data, exited, 200)
  * Two PMUs with data of different sizes: a task can have those of one at a time. The
  * other's events are refused while they would want some, and find none otherwise.
  */
-TEST_F_TIMEOUT(ctx_data, two_pmus, 500)
+TEST_F_TIMEOUT(ctx_data, two_pmus, 2000)
 {
 	struct recording r;
 	int i;
@@ -842,7 +842,7 @@ TEST_F_TIMEOUT(ctx_data, two_pmus, 500)
 }
 
 /* And with events of single tasks, too */
-TEST_F_TIMEOUT(ctx_data, two_pmus_per_process, 500)
+TEST_F_TIMEOUT(ctx_data, two_pmus_per_process, 2000)
 {
 	struct recording r;
 
@@ -1125,7 +1125,7 @@ static void churn(struct work *w)
 }
 
 /* Attached to and closed, at any time of a task's life: both kinds of events. */
-TEST_F_TIMEOUT(ctx_data, exit_races_attach, 500)
+TEST_F_TIMEOUT(ctx_data, exit_races_attach, 2000)
 {
 	long rounds = env_long("PERF_CTX_DATA_RACES", 300), i, got = 0, gone = 0;
 	struct perf_event_attr attr = stack_attr(BIG);
@@ -1218,7 +1218,7 @@ static void run_crowd(struct crowd *c, int nr)
 }
 
 /* Many threads: those that sleep cost nothing, those that run have data, until the end. */
-TEST_F_TIMEOUT(ctx_data, many_threads, 500)
+TEST_F_TIMEOUT(ctx_data, many_threads, 2000)
 {
 	int nr = env_long("PERF_CTX_DATA_THREADS", 1000);
 	struct crowd *c = (struct crowd *)(self->work + 1);
