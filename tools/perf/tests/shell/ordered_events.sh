@@ -7,7 +7,8 @@
 # forward and backward, neighbours swapped, equal times, late events, no rounds,
 # events without a time, several events and tasks, as a file, a pipe and a
 # directory, with a limit on the memory of the queue that is not reached, and
-# unordered, as perf report -D has it.
+# unordered, as perf report -D has it. And what is mapped of a recording is not more
+# than the rounds that wait.
 set -euo pipefail
 
 PERF=${PERF:-perf}
@@ -101,5 +102,26 @@ export PERF_CONFIG=$dir/config
 compare -c 8 -r 30 -n 20 -L 30 -d 100
 compare -f pipe -c 8 -r 30 -n 20 -L 30 -d 100
 unset PERF_CONFIG
+
+# peak FILE: memory of perf report, in KiB
+peak()
+{
+	command time -o peak -f %M "$PERF" report --stdio --sort cpu -i "$1" >/dev/null 2>&1
+	tail -n 1 peak
+}
+
+# 1.3 MiB of 22 are mapped at a time.
+if type -P time >/dev/null; then
+	"$PERF" bench internals ordered-events -o small -c 1 -r 1 -n 1 >/dev/null
+	"$PERF" bench internals ordered-events -o large -c 8 -r 500 -n 100 >/dev/null
+	more=$(($(peak large) - $(peak small)))
+	size=$(($(stat -c %s large) / 1024))
+	if [ $((more * 4)) -gt "$size" ]; then
+		echo "$more KiB for a recording of $size KiB"
+		exit 1
+	fi
+else
+	echo "no time(1): the memory of perf report is not measured"
+fi
 
 echo "$n recordings read alike"
