@@ -1,31 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The flight recorder (perf record -M) beside what the base has for its purpose:
+# The flight recorder (perf record -M, and with --overwrite) beside what the base has
+# for its purpose:
 #
-#	resolved	user samples of processes that exited before the dump, and that
-#			have a name and a file in it: per cent; base: --overwrite
-#	cpu		CPU time of the recorder for the same events, in us; base:
-#			perf record to a file
+#	build		user samples of processes that had exited before the dump, and that
+#			have a name and a file in it, per cent: make -j2 runs PROCESSES
+#			short ones; base: --overwrite
+#	long		the same of one process that runs for seconds and exits just before
+#	cpu		CPU time of the recorder for the same events, in us; base: perf
+#			record to a file
+#	gap		dumps, per cent, in which a number is missing of those that a program
+#			counts up meanwhile; base: --overwrite
 #	signal		from the signal to the complete file, in ms; base: --overwrite
 #			--switch-output=signal
 #
-# All of it in one guest, so that only perf differs; files are on its /tmp, a tmpfs.
+# All of it in one guest, so that only perf differs; files are on its /tmp.
 #
-# usage: bench-flight.sh		on the host; RUNS=5 PROCESSES=2000
+# usage: bench-flight.sh		on the host; RUNS=5 PROCESSES=2000 DUMPS=200
+#					PARTS="resolved cpu gaps signal"
 #	 bench-flight.sh guest		in the guest; prints "VARIANT CASE NUMBER" lines
+#
+# Fails where samples do not resolve or a dump has a gap. Times are printed, and whether
+# they are what they should be.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-RUNS=${RUNS:-5}
-PROCESSES=${PROCESSES:-2000}
+export RUNS=${RUNS:-5} PROCESSES=${PROCESSES:-2000} DUMPS=${DUMPS:-200}
+export PARTS=${PARTS:-resolved cpu gaps signal}
+VARIANTS=(base patched overwrite)
 FLIGHT=$BUILD/patched/bin/perf
 BASE=$BUILD/base/bin/perf
 WORK=/tmp/bench
+CLOSES=(-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000')
 pid=
 
-# start VARIANT PATTERN COMMAND...: sets $pid when PATTERN has been printed
+# start PATTERN COMMAND...: sets $pid when PATTERN has been printed
 start()
 {
 	local pattern=$1 i
@@ -43,16 +54,24 @@ start()
 	die "not ready: $*"
 }
 
-start_flight()
+# start_keeping VARIANT SIZE OPTION...: the newest records, SIZE KiB of each of two CPUs
+start_keeping()
 {
-	start 'flight recorder [0-9]' "$FLIGHT" record -M "${MEMORY:-64M}" -a -o "$WORK/d" "$@"
-}
-
-# -vvv tells when it has started, but slows it down: it is ready a little later
-start_base()
-{
-	start 'mmap size' "$BASE" record -v -a -o "$WORK/d" "$@"
-	sleep 3
+	local variant=$1 size=$2
+	shift 2
+	case $variant in
+	base)
+		# -v tells when it has started; it takes dumps a little later
+		start 'mmap size' "$BASE" record -v -a -o "$WORK/d" --overwrite \
+			--switch-output=signal -m "${size}K" "$@"
+		sleep 3 ;;
+	patched)
+		start 'flight recorder [0-9]' "$FLIGHT" record -M $((2 * size))K -a \
+			-o "$WORK/d" "$@" ;;
+	overwrite)
+		start 'flight recorder [0-9]' "$FLIGHT" record -M $((3 * size))K -a \
+			--overwrite -o "$WORK/d" "$@" ;;
+	esac
 }
 
 stop()
@@ -61,45 +80,75 @@ stop()
 	wait "$pid" 2>/dev/null || true
 }
 
-# The file of the dump that a signal asks for
-wait_dump()
+# The file of the dump that a signal asks for: it has its name when it is complete.
+dump()
 {
-	local signal=$1 pattern=$2 i
+	local signal=USR1 pattern='d.sample.*.json' i
+	if [ "$1" = base ]; then
+		signal=USR2 pattern='d.2*'
+	fi
 	kill -"$signal" "$pid"
-	for ((i = 0; i < 6000; i++)); do
+	for ((i = 0; i < 12000; i++)); do
 		dump=$(find "$WORK" -name "$pattern" | head -n1)
-		[ -z "$dump" ] || return 0
-		sleep 0.01
+		if [ -n "$dump" ]; then
+			dump=${dump%.json}
+			return 0
+		fi
+		sleep 0.005
 	done
+	cat "$WORK/log" >&2
 	die "no dump"
 }
 
-dump_flight()
+# As a build: sh, sed, grep, sort and tr, five processes for a target
+build()
 {
-	wait_dump USR1 'd.sample.*.json'
-	dump=${dump%.json}
+	cat >"$WORK/Makefile" <<-'END'
+		TARGETS := $(shell seq 1 $(N))
+		all: $(TARGETS)
+		.PHONY: $(TARGETS)
+		$(TARGETS): ; @sed -e 's/a/b/g' Makefile | grep -n . | sort -r | tr a-z A-Z >out.$@
+	END
+	make -s -C "$WORK" -j2 N=$((PROCESSES / 5))
 }
 
-dump_base()
-{
-	wait_dump USR2 'd.2*'
-}
-
-load()
-{
-	local i
-	for ((i = 0; i < PROCESSES; i++)); do
-		sh -c 'i=0; while [ $i -lt 400 ]; do i=$((i + 1)); done'
-	done
-	sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done'
-}
-
-# Samples of sh: how many have a name and a file?
+# Per cent of the user samples of the processes that are gone; [PID]: of that one
 resolved()
 {
-	"$BASE" script -i "$1" -F comm,ip,sym,dso 2>/dev/null |
-		awk '!/perf|bash|sleep|bench-flight/ { n++; if (/\[unknown\]\)|^ *:[0-9]/) bad++ }
-		     END { printf "%.2f\n", n ? 100 * (n - bad) / n : 0 }'
+	"$BASE" script -i "$1" -F comm,pid,ip,sym,dso 2>/dev/null | python3 -c '
+import os, re, sys
+line_of = re.compile(r"^\s*(.*?)\s+(\d+)\s+[0-9a-f]+ .*\((.*)\)$")
+n = bad = 0
+for line in sys.stdin:
+    m = line_of.match(line)
+    if not m or m[2] == "0" or os.path.exists("/proc/" + m[2]):
+        continue
+    if len(sys.argv) > 1 and m[2] != sys.argv[1]:
+        continue
+    n += 1
+    bad += m[1].startswith(":") or m[3] == "[unknown]"
+print("%.3f" % (100 * (n - bad) / n if n else 0))
+print(n, "samples", bad, "unresolved", file=sys.stderr)' "${@:2}"
+}
+
+part_resolved()
+{
+	local variant long i
+	for ((i = 0; i < RUNS; i++)); do
+		for variant in "${VARIANTS[@]}"; do
+			start_keeping "$variant" 16384 -e cpu-clock:u -F 499
+			build
+			dump "$variant"
+			echo "$variant build $(resolved "$dump")"
+			rm -f "$dump"*
+			"$BASE" test -w noploop 5 &
+			long=$!
+			wait $long
+			dump "$variant"
+			echo "$variant long $(resolved "$dump" $long)"
+			stop
+		done
+	done
 }
 
 # In microseconds; by clock ticks where the kernel does not tell better
@@ -112,64 +161,96 @@ cpu_time()
 	fi
 }
 
-calls()
+# count N: so many system calls with numbers that count up; 0: until $WORK/enough is there.
+# On one CPU: the buffers of two do not reach back equally far.
+count()
 {
-	python3 - <<-END
-		import os, time
-		for fd in range(1000000, 1200000):
-		    try:
-		        os.close(fd)
-		    except OSError:
-		        pass
-		    if fd % 200 == 0:
-		        time.sleep(0.002)
+	python3 - "$1" "$WORK/enough" <<-END
+		import os, sys, time
+		os.sched_setaffinity(0, {1})
+		n, fd = int(sys.argv[1]), 1000000
+		while fd < 1000000 + n if n else not os.path.exists(sys.argv[2]):
+		    for fd in range(fd, fd + 50):
+		        try:
+		            os.close(fd)
+		        except OSError:
+		            pass
+		    fd += 1
+		    time.sleep(0.002)
 	END
+}
+
+part_cpu()
+{
+	local variant before i
+	for ((i = 0; i < RUNS; i++)); do
+		for variant in "${VARIANTS[@]}"; do
+			if [ "$variant" = base ]; then
+				start 'mmap size' "$BASE" record -v -a -o "$WORK/d" "${CLOSES[@]}"
+				sleep 3
+			else
+				start_keeping "$variant" 4096 "${CLOSES[@]}"
+			fi
+			# Once round the memory: it is about the weeks, not the start.
+			count 200000
+			before=$(cpu_time)
+			count 200000
+			echo "$variant cpu $(($(cpu_time) - before))"
+			stop
+		done
+	done
+}
+
+part_signal()
+{
+	local variant t0 i
+	for ((i = 0; i < RUNS; i++)); do
+		for variant in "${VARIANTS[@]}"; do
+			start_keeping "$variant" 8192 "${CLOSES[@]}"
+			count 50000
+			t0=$(date +%s%N)
+			dump "$variant"
+			echo "$variant signal $((($(date +%s%N) - t0) / 1000000))"
+			stop
+		done
+	done
+}
+
+# 0 if the numbers of a dump are all there, else 100
+gap()
+{
+	"$BASE" script -i "$1" -F trace 2>/dev/null | python3 -c '
+import re, sys
+numbers = [int(x, 16) for x in re.findall(r"fd: 0x([0-9a-f]+)", sys.stdin.read())]
+gaps = sum(b != a + 1 for a, b in zip(numbers, numbers[1:]))
+print(100 if gaps or len(numbers) < 100 else 0)'
+}
+
+part_gaps()
+{
+	local variant load i
+	for variant in "${VARIANTS[@]}"; do
+		start_keeping "$variant" 2048 "${CLOSES[@]}"
+		count 0 &
+		load=$!
+		sleep 2
+		for ((i = 0; i < DUMPS; i++)); do
+			dump "$variant"
+			echo "$variant gap $(gap "$dump")"
+			rm -f "$dump" "$dump.json"
+		done
+		touch "$WORK/enough"
+		wait $load
+		stop
+	done
 }
 
 guest()
 {
-	local i variant before t0
-	for variant in base patched; do
-		if [ $variant = base ]; then
-			start_base -e cpu-clock:u -F 499 --overwrite --switch-output=signal -m 8M
-			load
-			dump_base
-		else
-			start_flight -e cpu-clock:u -F 499
-			load
-			dump_flight
-		fi
-		echo "$variant resolved $(resolved "$dump")"
-		stop
-	done
-	for ((i = 0; i < RUNS; i++)); do
-		for variant in base patched; do
-			if [ $variant = base ]; then
-				start_base -e syscalls:sys_enter_close
-			else
-				MEMORY=8M start_flight -e syscalls:sys_enter_close
-			fi
-			# Once round the memory: it is about the weeks, not the start.
-			calls
-			before=$(cpu_time)
-			calls
-			echo "$variant cpu $(($(cpu_time) - before))"
-			stop
-			if [ $variant = base ]; then
-				start_base -e syscalls:sys_enter_close --overwrite \
-					--switch-output=signal -m 8M
-				calls
-				t0=$(date +%s%N)
-				dump_base
-			else
-				start_flight -e syscalls:sys_enter_close
-				calls
-				t0=$(date +%s%N)
-				dump_flight
-			fi
-			echo "$variant signal $((($(date +%s%N) - t0) / 1000000))"
-			stop
-		done
+	local part
+	echo "# files on $(stat -f -c %T /tmp), Linux $(uname -r), $(nproc) CPUs"
+	for part in $PARTS; do
+		"part_$part"
 	done
 }
 
@@ -177,33 +258,52 @@ guest()
 table()
 {
 	awk '
-	{ n[$1, $2]++; sum[$1, $2] += $3; sq[$1, $2] += $3 * $3
+	/^#/ { print substr($0, 3); next }
+	NF == 3 { n[$1, $2]++; sum[$1, $2] += $3; sq[$1, $2] += $3 * $3
 	  if (!seen[$2]++) order[++cases] = $2 }
-	function mean(v, c) { return sum[v, c] / n[v, c] }
+	function mean(v, c) { return n[v, c] ? sum[v, c] / n[v, c] : 0 }
 	function dev(v, c,  m, d) {
 		m = mean(v, c)
 		d = n[v, c] > 1 ? (sq[v, c] - n[v, c] * m * m) / (n[v, c] - 1) : 0
 		return d > 0 ? sqrt(d) : 0
 	}
+	function cell(v, c) { return sprintf("%10.2f +- %8.2f", mean(v, c), dev(v, c)) }
+	function ratio(v, c) { return mean("base", c) ? mean(v, c) / mean("base", c) : 0 }
+	# SIGN 1: VALUE is to be at least BAR, -1: at most
+	function bar(c, v, value, sign, limit, hard,  met) {
+		if (!n[v, c])
+			return
+		met = sign * value >= sign * limit
+		printf "%-8s %-10s %8.3f, %s %s: %s\n", c, v, value,
+			(sign > 0 ? "at least" : "at most"), limit, (met ? "met" : "MISSED")
+		if (!met && hard)
+			failed = 1
+	}
 	END {
-		printf "%-10s %20s %20s %8s %3s\n", "", "base", "patched", "ratio", "n"
+		printf "%-8s %22s %22s %22s %9s %9s %4s\n", "", "base", "-M", "-M --overwrite",
+			"-M/base", "ov/base", "n"
 		for (i = 1; i <= cases; i++) {
 			c = order[i]
-			printf "%-10s %10.2f +- %6.2f %10.2f +- %6.2f %8s %3d\n", c,
-				mean("base", c), dev("base", c),
-				mean("patched", c), dev("patched", c),
-				mean("base", c) ?
-				sprintf("%.2f", mean("patched", c) / mean("base", c)) : "-",
-				n["patched", c]
+			printf "%-8s %22s %22s %22s %9.3f %9.3f %4d\n", c, cell("base", c),
+				cell("patched", c), cell("overwrite", c),
+				ratio("patched", c), ratio("overwrite", c), n["patched", c]
 		}
-		print "resolved: %; cpu: us; signal: ms; mean and standard deviation; /tmp is tmpfs"
+		print "build, long: % resolved; cpu: us; gap: % of dumps; signal: ms; mean and standard deviation"
+		for (i = 1; i <= split("patched overwrite", v, " "); i++) {
+			bar("build", v[i], mean(v[i], "build"), 1, 99, 1)
+			bar("long", v[i], mean(v[i], "long"), 1, 99, 1)
+			bar("cpu", v[i], ratio(v[i], "cpu"), -1, i == 1 ? 0.7 : 0.05, 0)
+			bar("gap", v[i], mean(v[i], "gap"), -1, 0, 1)
+			bar("signal", v[i], ratio(v[i], "signal"), -1, 0.5, 0)
+		}
+		exit !cases || failed
 	}'
 }
 
 if [ "${1-}" = guest ]; then
 	guest
 else
-	export RUNS PROCESSES
-	PASS_ENV="RUNS PROCESSES" CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched \
-		SMP=2 ACCEL=single TIMEOUT=1800 "$TOP/tools/testing/vm/vm.sh" | table
+	mkdir -p "$BUILD/bench"
+	PASS_ENV="RUNS PROCESSES DUMPS PARTS" CMD="$TOP/tools/testing/vm/${0##*/} guest" \
+		VARIANT=patched SMP=2 ACCEL=single TIMEOUT=3600 "$TOP/tools/testing/vm/vm.sh" | tee "$BUILD/bench/flight.raw" | table
 fi
