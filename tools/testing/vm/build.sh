@@ -26,10 +26,13 @@ unpack()
 	if [ "$(cat "$BUILD/base/.unpacked" 2>/dev/null)" = "$stamp" ]; then
 		return
 	fi
+	enough_room 8
 	say "unpacking ${tarball##*/}"
 	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug"
 	mkdir -p "$BUILD/base"
-	tar -C "$BUILD/base" -xf "$tarball"
+	tar -C "$BUILD/base" -xf "$tarball" ||
+		die "$tarball cannot be unpacked: if the disk is not full, it is damaged:" \
+		    "apt-get install --reinstall linux-source-6.12"
 	mv "$BUILD/base/linux-source-6.12" "$BUILD/base/src"
 	printf '%s\n' "$stamp" >"$BUILD/base/.unpacked"
 }
@@ -157,10 +160,21 @@ build_init()
 	fi
 }
 
+# Whoever did not come through make may have none of it.
+tools_are_there()
+{
+	local tool
+	for tool in make gcc flex bison bc cpio patch perl pahole; do
+		command -v "$tool" >/dev/null || die "$tool is missing: run 'make deps'"
+	done
+	mkdir -p "$BUILD" 2>/dev/null || true
+	[ -w "$BUILD" ] || die "$BUILD cannot be written: is the tree another user's?"
+}
+
 main()
 {
 	local what=all variant
-	mkdir -p "$BUILD"
+	tools_are_there
 	exec 9>"$BUILD/.lock"
 	flock -w 3000 9 || die "another build holds $BUILD/.lock"
 	stage

@@ -7,8 +7,8 @@
 # usage: deps.sh [--list]
 set -euo pipefail
 
-# What builds the kernel, what builds perf, what boots and checks them. A name
-# with a ? may be missing from a suite: perf is then built without that feature.
+# What builds the kernel, what builds perf, what boots and checks them, what makes
+# packages. A name with a ? may be missing from a suite: perf is then built without that feature.
 packages=(
 	linux-source-6.12 pkg-config
 	bc bison flex cpio kmod libssl-dev xz-utils zstd rsync make patch git gcc g++
@@ -18,8 +18,9 @@ packages=(
 	python3-dev python3-setuptools libcap-dev libnuma-dev
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev
-	qemu-system-x86 procps iproute2 util-linux socat jq file systemd
+	qemu-system-x86 procps iproute2 util-linux socat jq file systemd curl
 	sparse shellcheck valgrind '?chromium' '?chromium-driver'
+	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
 )
 
 say()
@@ -47,6 +48,22 @@ as_root()
 	fi
 }
 
+# promtool, for the test of perf ctl --prometheus, is taken out of its package: to install
+# that would start a server. Without it that check is left out.
+fetch_promtool()
+{
+	local dir=${TOP:+$TOP/build/promtool}
+	if [ -z "$dir" ] || [ -d "$dir" ] || command -v promtool >/dev/null; then
+		return 0
+	fi
+	mkdir -p "$dir"
+	if ! (cd "$dir" && apt-get -qq download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+		tar -x --strip-components=3 ./usr/bin/promtool) >/dev/null 2>&1; then
+		say "promtool could not be fetched: the metrics are not checked with it"
+	fi
+	rm -f "$dir"/*.deb
+}
+
 if [ "${1-}" = --list ]; then
 	printf '%s\n' "${packages[@]#\?}"
 	exit 0
@@ -66,16 +83,23 @@ for p in "${want[@]}"; do
 	fi
 	hard+=("$p")
 done
-[ ${#hard[@]} -gt 0 ] || exit 0
+if [ ${#hard[@]} = 0 ]; then
+	fetch_promtool
+	exit 0
+fi
 
 if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-	say "there is neither root nor sudo to install what is missing: ${hard[*]#\?}"
+	say "there is neither root nor sudo to install what is missing: as root, run" \
+	    "apt-get install ${hard[*]#\?}"
 	exit 1
 fi
 say "asking apt-get for the package lists"
-if ! as_root apt-get -qq update; then
-	say "apt-get update failed: check the network and /etc/apt/sources.list"
-	exit 1
+# One source of many may fail, and what is wanted come from another.
+lists_are_old=
+if ! as_root apt-get -qq -o APT::Update::Error-Mode=any update; then
+	lists_are_old=1
+	say "apt-get update failed: check the network, the proxy and /etc/apt/sources.list;" \
+	    "going on with the lists that are there"
 fi
 install=()
 for p in "${hard[@]}"; do
@@ -87,14 +111,25 @@ for p in "${hard[@]}"; do
 			mkdir -p "${stamp%/*}"
 			printf '%s\n' "$p" >>"$stamp"
 		fi
+	elif [ -n "$lists_are_old" ]; then
+		say "$p is in none of the lists: mend what apt-get said above, then run this again"
+		exit 1
 	else
-		say "$p is not in this machine's suites; this project needs Debian 12" \
-		    "(with bookworm-security) or 13"
+		say "$p is not in this machine's suites: this project needs Debian 12, with" \
+		    "'deb http://security.debian.org/debian-security bookworm-security main'" \
+		    "in /etc/apt/sources.list, or Debian 13"
 		exit 1
 	fi
 done
-[ ${#install[@]} -gt 0 ] || exit 0
+if [ ${#install[@]} = 0 ]; then
+	exit 0
+fi
 say "installing ${#install[@]} packages: ${install[*]}"
-as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
-	install "${install[@]}" >/dev/null
+if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+	install "${install[@]}" >/dev/null; then
+	say "apt-get install failed, see above: check the network and the space on the disk" \
+	    "(about 3 GB), then run 'make deps' again"
+	exit 1
+fi
+fetch_promtool
 say "done"

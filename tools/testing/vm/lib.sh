@@ -22,6 +22,29 @@ die()
 	exit 1
 }
 
+# enough_room GIGABYTES: what is about to be made in build/ fits on the disk.
+enough_room()
+{
+	local free
+	mkdir -p "$BUILD"
+	free=$(($(df --output=avail -k "$BUILD" | tail -n1) / 1048576))
+	((free >= $1)) ||
+		die "only $free GB are free for $BUILD, it takes $1: make room," \
+		    "or put a link to a larger disk there"
+}
+
+# hint LOG: what to do, where a failure has a common cause.
+hint()
+{
+	if grep -qi 'no space left on device' "$1"; then
+		say "the disk of $BUILD is full: make room, then run it again; what is built stays"
+	elif grep -qE '(command )?not found$|: No such file or directory$|fatal error: .*\.h: ' "$1"; then
+		say "if a program or a header is missing: run 'make deps'"
+	elif grep -qiE 'out of memory|killed|cannot allocate' "$1"; then
+		say "the memory is short: 8 GB are needed, or fewer at a time: JOBS=1"
+	fi
+}
+
 # run_logged LABEL LOG COMMAND...: with the time it took, and on failure the
 # log's first error and its tail.
 run_logged()
@@ -43,6 +66,7 @@ run_logged()
 	if [ $rc != 0 ]; then
 		tail -n 25 "$log" >&2
 		grep -m1 -iE '(^|[^-_a-z])(fatal )?error[: ]' "$log" >&2 || true
+		hint "$log"
 		die "$label failed (status $rc); the whole log is $log"
 	fi
 	say "$label: done in $((SECONDS - start)) s"

@@ -185,8 +185,21 @@ verdict()
 	return "$status"
 }
 
+# The guest wants q35, -cpu max and 9p: as Debian 12 has them, and later.
+check_qemu()
+{
+	local version
+	command -v qemu-system-x86_64 >/dev/null ||
+		die "qemu-system-x86_64 is missing: run 'make deps'"
+	version=$(qemu-system-x86_64 --version | sed -nE '1s/.*version ([0-9]+)\..*/\1/p')
+	((${version:-0} >= 7)) ||
+		die "QEMU ${version:-of an unknown version} is too old: 7.2 (Debian 12) or later" \
+		    "is needed, first in PATH"
+}
+
 main()
 {
+	check_qemu
 	[[ -f $BUILD/$VARIANT/bzImage && -x $BUILD/vm/init ]] ||
 		die "variant $VARIANT is not built: make build/$VARIANT/bzImage"
 	[ -z "$ICOUNT" ] || [ "$ACCEL" = single ] || die "ICOUNT=1 needs ACCEL=single"
