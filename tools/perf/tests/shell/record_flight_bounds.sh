@@ -131,6 +131,125 @@ runs_a_command()
 	[ "$STATUS" = 7 ]
 }
 
+# Names of functions from the archive alone: the program is another one by now, and
+# nothing was ever cached here.
+has_names()
+{
+	HOME=$TMP/empty "$BASE_PERF" --buildid-dir "$2" report -i "$1" --stdio -g none \
+		--no-children --sort comm,dso,sym >"$TMP/report" 2>/dev/null
+	grep -qE ' victim +victim +\[\.\] victim_loop' "$TMP/report"
+}
+
+# make_victim FILE: a program with a function that takes its time
+make_victim()
+{
+	cc -x c -g -O0 -fno-omit-frame-pointer -Wl,--build-id -o "$1" - <<-END
+		#include <time.h>
+		volatile unsigned long n;
+		static void victim_loop(void) { for (int i = 0; i < 100000; i++) n++; }
+		int main(void)
+		{
+			time_t end = time(NULL) + 2;
+			while (time(NULL) < end)
+				victim_loop();
+		}
+	END
+}
+
+archives()
+{
+	local dir="$TMP/arch ive" cache=$TMP/cache
+
+	mkdir "$dir" "$TMP/empty" "$TMP/elsewhere"
+	make_victim "$dir/victim"
+	perf --buildid-dir "$cache" record -o "$dir/i" -M 8M -e cpu-clock -F 499 -g --archive \
+		--on-dump "ls '$dir'/i.*.tar.bz2 >>'$TMP/packed'; :" -- "$dir/victim"
+	DUMP=$(dumps "$dir/i")
+	# Behind the archive comes the command.
+	wait_for grep -qxF "$DUMP.tar.bz2" "$TMP/packed"
+	[ "$(stat -c %a "$DUMP.tar.bz2")" = 600 ]
+
+	cp "$(type -P true)" "$dir/new"
+	mv "$dir/new" "$dir/victim"
+	mv "$cache" "$cache.gone"
+	not has_names "$DUMP" "$TMP/elsewhere"
+	tar -tf "$DUMP.tar.bz2" >"$TMP/list"
+	cat "$TMP/list"
+	grep -qE '/victim/[0-9a-f]{40}/elf$' "$TMP/list"
+	# Of this one there are callers only, as a rule.
+	grep -qE '/libc.so.6/[0-9a-f]{40}/elf$' "$TMP/list"
+	grep -qE 'kernel.kallsyms./[0-9a-f]{40}/kallsyms$' "$TMP/list"
+	tar -xf "$DUMP.tar.bz2" -C "$TMP/elsewhere"
+	has_names "$DUMP" "$TMP/elsewhere"
+	# As the man page says.
+	mkdir "$TMP/empty/.debug"
+	not has_names "$DUMP" "$TMP/empty/.debug"
+	# That script takes no spaces.
+	cp "$DUMP.tar.bz2" "$TMP/symbols.tar.bz2"
+	HOME=$TMP/empty perf archive --unpack "$TMP/symbols.tar.bz2"
+	has_names "$DUMP" "$TMP/empty/.debug"
+
+	# It goes with its dump.
+	perf record -o "$dir/i" -M 4M -e cpu-clock --max-files 1 true
+	not test -e "$DUMP.tar.bz2"
+}
+
+# One that cannot be packed is told, and leaves nothing.
+tells_of_archives()
+{
+	make_victim "$TMP/victim"
+	perf record -o "$TMP/j" -M 4M -e cpu-clock -F 499 -- "$TMP/victim"
+	DUMP=$(dumps "$TMP/j")
+	mkdir "$TMP/bin"
+	ln -s "$(type -P false)" "$TMP/bin/tar"
+	fails 1 'tar.bz2 could not be made: tar failed' \
+		env PATH="$TMP/bin:$PATH" perf record --archive -o "$DUMP"
+	find "$TMP" -name '*j.*.tar.bz2*' | not grep .
+	# The command comes nevertheless.
+	fails 0 'it ran' env PATH="$TMP/bin:$PATH" perf record --archive -o "$DUMP" \
+		--on-dump "echo it ran; :"
+
+	# Whatever the cache has is there; what it has not is gone.
+	rm -r "$TMP/.debug" "$TMP/victim"
+	fails 0 'files that .* are gone, or not readable' perf record --archive -o "$DUMP"
+	find "$TMP" -name '*j.*.tar.bz2' -exec tar -tf {} \; | not grep victim
+
+	fails 1 'could not be filled from' perf record --archive -o "$TMP/nothing"
+	fails 1 'archive without -M records nothing' perf record --archive -a true
+}
+
+# Those that hang are few; dumps go on without them, and end with them.
+few_hang()
+{
+	local i
+
+	start_recorder "$TMP/k" -M 4M -e cpu-clock -F 99 -a --on-dump \
+		"echo \$\$ >>'$TMP/recorders'; echo >>'$TMP/hang' x; exec sleep 600;"
+	for ((i = 1; i <= 8; i++)); do
+		dump
+		wait_for has_lines "$TMP/hang" $i
+	done
+	not grep -q 'still run' "$TMP/k.stderr"
+	dump
+	wait_for grep -qF "8 --on-dump commands still run: none is started for $DUMP" \
+		"$TMP/k.stderr"
+	has_lines "$TMP/hang" 8
+	# They hold nothing of the recorder's.
+	find "/proc/$(tail -n1 "$TMP/recorders")/fd" -printf '%l\n' | not grep perf_event
+	# However it ends, there is room for another one.
+	kill -KILL "$(tail -n1 "$TMP/recorders")"
+	dump
+	wait_for has_lines "$TMP/hang" 9
+	stop_recorder INT
+	opens "$DUMP"
+	[ "$(dumps "$TMP/k" | wc -l)" = 11 ]
+}
+
+has_lines()
+{
+	[ "$(wc -l <"$1")" = "$2" ]
+}
+
 refuses()
 {
 	fails 1 'max-files is for a flight recorder' perf record --max-files 3 -a true
@@ -144,5 +263,8 @@ check "max-files, those of earlier runs as well" bounds_files
 check "max-disk" bounds_disk
 check "the newest dump stays" keeps_the_newest
 check "on-dump" runs_a_command
+check "archive: names after an upgrade, elsewhere" archives
+check "archive: what cannot be packed is told" tells_of_archives
+check "on-dump: those that hang are few" few_hang
 check "refuses what makes no sense" refuses
 persistent_end

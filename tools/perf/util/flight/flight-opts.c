@@ -4,8 +4,10 @@
  * what does not, with a sentence for everything that does not.
  */
 #include "flight-opts.h"
+#include "archive.h"
 #include "combine.h"
 #include "daemon.h"
+#include "on-dump.h"
 #include "triggers.h"
 #include "../cpumap.h"
 #include "../data.h"
@@ -316,6 +318,31 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 		return 1;
 	}
 	return flight_combine(out, fo->keep) ? 1 : 0;
+}
+
+/**
+ * flight_opts__archive - perf record --archive without -M, for a dump that is there
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @data: the file that -o named
+ * @argc: number of words of a command
+ *
+ * Return: the status of perf record, unless it becomes the command of --on-dump.
+ */
+int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
+			 struct perf_data *data, int argc)
+{
+	const char *path = data->path ?: "perf.data";
+	int err;
+
+	if (evlist->core.nr_entries || argc) {
+		pr_err("--archive without -M records nothing: only -o, the dump, and --on-dump go with it.\n");
+		return 1;
+	}
+	err = archive__dump(path);
+	if (fo->on_dump)
+		on_dump__exec(fo->on_dump, path);
+	return err ? 1 : 0;
 }
 
 void flight_opts__exit(struct flight_opts *fo)

@@ -25,6 +25,7 @@ struct record_opts;
  * @combine: make one file of dumps that are there, and do nothing else (--combine)
  * @keep: and let them stay (--keep)
  * @daemon: run without a terminal (--daemon)
+ * @archive: pack what the symbols of each dump are in (--archive)
  * @on_dump: what to run with each dump (--on-dump), or NULL
  * @triggers: what makes it write a dump (--trigger)
  * @out: name that the names of the dumps begin with (-o)
@@ -42,6 +43,7 @@ struct flight_opts {
 	bool			combine;
 	bool			keep;
 	bool			daemon;
+	bool			archive;
 	const char		*on_dump;
 	struct flight_trigger	*triggers;
 	const char		*out;
@@ -58,6 +60,8 @@ int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *op
 int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data);
 int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct perf_data *data,
 			 int argc);
+int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
+			 struct perf_data *data, int argc);
 void flight_opts__exit(struct flight_opts *fo);
 
 #endif /* __PERF_FLIGHT_OPTS_H */

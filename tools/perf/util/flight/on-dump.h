@@ -2,6 +2,11 @@
 #ifndef __PERF_FLIGHT_ON_DUMP_H
 #define __PERF_FLIGHT_ON_DUMP_H
 
-int on_dump__run(const char *command, const char *path);
+#include <linux/compiler.h>
+#include <stdbool.h>
+
+int on_dump__init(void);
+void __noreturn on_dump__exec(const char *command, const char *path);
+int on_dump__run(const char *command, const char *path, bool archive);
 
 #endif /* __PERF_FLIGHT_ON_DUMP_H */

@@ -371,9 +371,9 @@ static void settle_dump(const struct flight_opts *fo, const char *path)
 	int err;
 
 	dump_files__bound(fo->out, path, fo->max_files, fo->max_disk);
-	err = fo->on_dump ? on_dump__run(fo->on_dump, path) : 0;
+	err = fo->on_dump || fo->archive ? on_dump__run(fo->on_dump, path, fo->archive) : 0;
 	if (err)
-		pr_err("--on-dump could not be started: %s\n", strerror(-err));
+		pr_err("--on-dump or --archive could not be started: %s\n", strerror(-err));
 }
 
 static void run_child(struct flight_recorder *fr, const struct dump_request *request, int fd)
@@ -920,6 +920,8 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 	    watch(fr, fr->timer_fd))
 		goto out_delete;
 	ring_store__evict_unseen(fr->ring, PERF_RECORD_SAMPLE);
+	if ((fo->on_dump || fo->archive) && on_dump__init())
+		goto out_delete;
 	if (fo->comp_level && ring_store__compress(fr->ring, fo->comp_level))
 		goto out_delete;
 
