@@ -14,6 +14,7 @@ set -uo pipefail
 export PATH=$BUILD/patched/bin:$PATH
 export BASE_PERF=$BUILD/base/bin/perf
 export TOOLS_INCLUDE=$BUILD/base/src/tools/include
+export TOOLS=$BUILD/patched/src/tools
 for name in "$@"; do
 	tap_run "perf shell: $name" "$TOP/tools/perf/tests/shell/$name.sh"
 done

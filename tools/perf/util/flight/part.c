@@ -295,6 +295,8 @@ static int read_beginning(struct part *p)
 
 static void drop_taken(struct part *p)
 {
+	if (!p->first)
+		return;
 	p->nr -= p->first;
 	memmove(p->records, p->records + p->first, p->nr * sizeof(*p->records));
 	p->first = 0;

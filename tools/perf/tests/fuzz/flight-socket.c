@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libFuzzer target for what users write to a flight recorder: the requests on its
+ * socket, and the SPEC of --trigger. The input is a sequence of operations of a few
+ * clients (connect, write, close half or all of it, read) and of the recorder (look,
+ * begin a dump, complete it). The properties: an answer is one line, a JSON object
+ * with the member "ok"; nobody is answered who has not asked, unless it is an error;
+ * when all clients have gone, so have all connections.
+ *
+ * tests/shell/flight_fuzz.sh builds and runs it.
+ */
+#include "../../util/flight/trigger-socket.c"
+
+#define CLIENTS		4
+#define SOCKET_NAME	"fuzz.sock"
+
+int verbose;
+bool quiet;
+
+int eprintf(int level __maybe_unused, int var __maybe_unused, const char *fmt __maybe_unused, ...)
+{
+	return 0;
+}
+
+static int parse_any(struct flight_trigger *t, const char *arg)
+{
+	t->priv = arg ? strdup(arg) : NULL;
+	return 0;
+}
+
+static void free_any(struct flight_trigger *t)
+{
+	free(t->priv);
+}
+
+const struct flight_trigger_ops flight_trigger_signal = { .name = "signal" };
+const struct flight_trigger_ops flight_trigger_event = {
+	.name = "event", .slashes = true, .parse = parse_any, .free = free_any,
+};
+
+const struct flight_trigger_ops flight_trigger_bpf = {
+	.name = "bpf", .parse = parse_any, .free = free_any,
+};
+
+static void print_status(void *data __maybe_unused, FILE *f)
+{
+	fprintf(f, "\"window\": 1");
+}
+
+static const struct flight_host host = { .out = "out", .status = print_status };
+static struct flight_trigger *trigger;
+static int clients[CLIENTS] = { -1, -1, -1, -1 };
+static bool dumps;
+
+static struct server *server(void)
+{
+	return trigger->priv;
+}
+
+static void start(void)
+{
+	if (flight_triggers__add(&trigger, "socket:" SOCKET_NAME) ||
+	    flight_triggers__start(trigger, &host))
+		abort();
+}
+
+static void client_connect(int i)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX, .sun_path = SOCKET_NAME };
+
+	if (clients[i] >= 0)
+		return;
+	clients[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (connect(clients[i], (struct sockaddr *)&addr, sizeof(addr))) {
+		close(clients[i]);
+		clients[i] = -1;
+	}
+}
+
+/* Answers are short: none of them is cut by the buffer of a socket. */
+static void client_read(int i)
+{
+	char buf[8192 + 1], *line = buf, *end;
+	ssize_t n = clients[i] < 0 ? 0 : recv(clients[i], buf, sizeof(buf) - 1, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return;
+	buf[n] = '\0';
+	if (strlen(buf) != (size_t)n)
+		abort();
+	for (; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			abort();
+		if (!strstarts(line, "{\"ok\": true") &&
+		    !strstarts(line, "{\"ok\": false, \"error\": "))
+			abort();
+		if (end[-1] != '}')
+			abort();
+	}
+}
+
+static void client_close(int i)
+{
+	if (clients[i] >= 0)
+		close(clients[i]);
+	clients[i] = -1;
+}
+
+/* As the recorder does: a hit, a dump that begins, and one that ends. */
+static void look(void)
+{
+	if (trigger->ops->hits(trigger) && trigger_is_ready(&trigger->state))
+		trigger_hit(&trigger->state);
+	if (server()->nr > MAX_CONNECTIONS)
+		abort();
+}
+
+static void begin(void)
+{
+	if (dumps || !trigger_is_hit(&trigger->state))
+		return;
+	trigger->ops->begun(trigger);
+	trigger_ready(&trigger->state);
+	trigger->wanted = FLIGHT_ACTION_DUMP;
+	dumps = true;
+}
+
+static void complete(int err)
+{
+	struct dump_result result = { .err = -err, .path = "a \"file\"", .events = 1 };
+
+	if (!dumps)
+		return;
+	trigger->ops->done(trigger, &result);
+	dumps = false;
+}
+
+static void parse_spec(const uint8_t *data, size_t size)
+{
+	struct flight_trigger *triggers = NULL;
+	char *spec = strndup((const char *)data, size);
+
+	if (!flight_triggers__add(&triggers, spec) != !!triggers)
+		abort();
+	flight_triggers__free(&triggers);
+	free(spec);
+}
+
+static void all_gone(void)
+{
+	for (int i = 0; i < CLIENTS; i++) {
+		client_read(i);
+		client_close(i);
+	}
+	for (int i = 0; i < 100; i++) {
+		look();
+		begin();
+		complete(0);
+	}
+	if (server()->nr)
+		abort();
+	trigger->quiet_until = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!trigger)
+		start();
+	while (size) {
+		int op = *data & 15, i = *data >> 4 & (CLIENTS - 1);
+		size_t len;
+
+		data++;
+		size--;
+		switch (op) {
+		case 0:
+			client_connect(i);
+			break;
+		case 1:
+			client_close(i);
+			break;
+		case 2:
+			if (clients[i] >= 0)
+				shutdown(clients[i], SHUT_WR);
+			break;
+		case 3:
+			client_read(i);
+			break;
+		case 4:
+			begin();
+			break;
+		case 5:
+			complete(i);
+			break;
+		case 6:
+			trigger->quiet_until = i ? ~0ULL : 0;
+			break;
+		case 7:
+			len = min(size, (size_t)64);
+			parse_spec(data, len);
+			data += len;
+			size -= len;
+			break;
+		default:
+			/* The length of a text, and the text. */
+			len = size ? min(size - 1, (size_t)*data * (op & 1 ? 1 : 4)) : 0;
+			client_connect(i);
+			if (len && clients[i] >= 0)
+				send(clients[i], data + 1, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+			data += size ? len + 1 : 0;
+			size -= size ? len + 1 : 0;
+			look();
+			break;
+		}
+	}
+	look();
+	all_gone();
+	return 0;
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Flight recorder: fuzzed requests, and parts to combine
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds the libFuzzer targets tests/fuzz/flight-socket.c and flight-combine.c, and runs
+# each for FUZZ_SECONDS (20 is the default); see lib/fuzz.sh.
+set -euo pipefail
+# shellcheck source=lib/fuzz.sh
+. "$(dirname "$0")/lib/fuzz.sh"
+
+tools=${TOOLS:-$(cd "${BASH_SOURCE[0]%/*}/../../.." && pwd -P)}
+perf=$tools/perf
+
+if [ ! -e "$tools/lib/zalloc.c" ]; then
+	echo "skip: TOOLS does not name the tools of a kernel tree"
+	exit 2
+fi
+
+# build NAME FILE...: of util/flight
+build()
+{
+	local name=$1 flight=$perf/util/flight
+
+	shift
+	fuzz_build "$name" -I"$flight" -I"$perf/util" -I"$perf" \
+		-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
+		-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
+		"$perf/tests/fuzz/$name.c" "${@/#/$flight/}" \
+		"$tools"/lib/{ctype,string,vsprintf,zalloc}.c -lm
+}
+
+fuzz_begin flight-fuzz
+build flight-socket triggers.c json.c
+build flight-combine combine.c part.c dump-files.c json.c
+fuzz_run flight-socket 1000 -len_control=0
+fuzz_run flight-combine 300 -len_control=0

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests that fuzz share. Sourced, not run. Each target is built with
+# AddressSanitizer and UndefinedBehaviorSanitizer, by CLANG, for libFuzzer, and runs
+# for FUZZ_SECONDS; the corpus in FUZZ_CORPUS, if set, is read and added to.
+
+SECONDS_TO_RUN=${FUZZ_SECONDS:-20}
+CLANG=${CLANG:-clang}
+
+# fuzz_begin NAME: sets FUZZ_DIR, or skips
+fuzz_begin()
+{
+	if ! command -v "$CLANG" >/dev/null; then
+		echo "skip: no clang"
+		exit 2
+	fi
+	FUZZ_DIR=$(mktemp -d "/tmp/perf-$1.XXXXXX")
+	trap 'rm -rf "$FUZZ_DIR"' EXIT
+	cat >"$FUZZ_DIR/main.c" <<-END
+		int main(void) { return 0; }
+	END
+	if ! "$CLANG" -fsanitize=fuzzer-no-link,address "$FUZZ_DIR/main.c" \
+			-o "$FUZZ_DIR/main" 2>/dev/null; then
+		echo "skip: $CLANG has no sanitizers"
+		exit 2
+	fi
+}
+
+# fuzz_build NAME ARGUMENT...: what the compiler needs
+fuzz_build()
+{
+	"$CLANG" -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined "${@:2}" -o "$FUZZ_DIR/$1"
+}
+
+# fuzz_run NAME RUNS OPTION...: it fails on an error, and with fewer runs
+fuzz_run()
+{
+	local name=$1 least=$2 corpus=${FUZZ_CORPUS:-$FUZZ_DIR/corpus} runs
+
+	mkdir -p "$corpus/$name" "$FUZZ_DIR/$name.run"
+	if ! (cd "$FUZZ_DIR/$name.run" && "$FUZZ_DIR/$name" -max_total_time="$SECONDS_TO_RUN" \
+			-max_len=2048 -print_final_stats=1 "${@:3}" "$corpus/$name" \
+			>"$FUZZ_DIR/log" 2>&1); then
+		tail -n 40 "$FUZZ_DIR/log"
+		return 1
+	fi
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$FUZZ_DIR/log")
+	if [ "${runs:-0}" -lt "$least" ]; then
+		tail -n 20 "$FUZZ_DIR/log"
+		echo "only ${runs:-0} runs"
+		return 1
+	fi
+	echo "$name: $runs runs in $SECONDS_TO_RUN s"
+}
