@@ -61,7 +61,8 @@ parts()
 	rm -f "$1"/*.stderr
 }
 
-# Three dumps that overlap, a process that exits between them, and a second run.
+# Three dumps that overlap, a process that exits between them, and a second run. That
+# one compresses what it holds; a dump is never compressed.
 records_parts()
 {
 	start_recorder "$TMP/a" -M 8M -e cpu-clock -F 299 -a -e sched:sched_process_exec
@@ -71,12 +72,18 @@ records_parts()
 	dump
 	dump
 	stop_recorder INT
-	start_recorder "$TMP/a" -M 8M -e cpu-clock -F 299 -a -e sched:sched_process_exec
+	start_recorder "$TMP/a" -M 8M -z -e cpu-clock -F 299 -a -e sched:sched_process_exec
 	run_dead
 	dump
 	kill -KILL "$RECORDER"
 	wait "$RECORDER" 2>/dev/null || true
 	[ "$(dumps "$TMP/a" | wc -l)" = 5 ]
+	[ "$(json "$DUMP" stored)" -lt "$(json "$DUMP" raw)" ]
+	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
+	not grep -i 'compressed' "$TMP/header"
+	"$BASE_PERF" report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
+	grep -q PERF_RECORD_SAMPLE "$TMP/raw"
+	not grep -q PERF_RECORD_COMPRESSED "$TMP/raw"
 }
 
 combines()
