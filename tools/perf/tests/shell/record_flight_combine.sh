@@ -80,7 +80,7 @@ records_parts()
 	[ "$(dumps "$TMP/a" | wc -l)" = 5 ]
 	[ "$(json "$DUMP" stored)" -lt "$(json "$DUMP" raw)" ]
 	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
-	not grep -i 'compressed' "$TMP/header"
+	not grep '^# compressed' "$TMP/header"
 	"$BASE_PERF" report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
 	grep -q PERF_RECORD_SAMPLE "$TMP/raw"
 	not grep -q PERF_RECORD_COMPRESSED "$TMP/raw"
