@@ -1,9 +1,9 @@
 #!/bin/bash
-# Flight recorder: fuzzed requests, and parts to combine
+# Flight recorder: fuzzed requests, parts to combine, and ring buffers
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds the libFuzzer targets tests/fuzz/flight-socket.c and flight-combine.c, and runs
-# each for FUZZ_SECONDS (20 is the default); see lib/fuzz.sh.
+# Builds the libFuzzer targets flight-socket.c, flight-combine.c and snapshot.c in
+# tests/fuzz, and runs each for FUZZ_SECONDS (20 is the default); see lib/fuzz.sh.
 set -euo pipefail
 # shellcheck source=lib/fuzz.sh
 . "$(dirname "$0")/lib/fuzz.sh"
@@ -32,5 +32,8 @@ build()
 fuzz_begin flight-fuzz
 build flight-socket triggers.c json.c
 build flight-combine combine.c part.c dump-files.c json.c
+fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
+	"$perf/tests/fuzz/snapshot.c"
 fuzz_run flight-socket 1000 -len_control=0
 fuzz_run flight-combine 300 -len_control=0
+fuzz_run snapshot 300 -len_control=0
