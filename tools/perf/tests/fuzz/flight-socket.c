@@ -77,14 +77,17 @@ static void client_connect(int i)
 	}
 }
 
-/* Answers are short: none of them is cut by the buffer of a socket. */
+/* Whatever waits there; a socket holds no more than a few 100 KiB. */
 static void client_read(int i)
 {
-	char buf[8192 + 1], *line = buf, *end;
-	ssize_t n = clients[i] < 0 ? 0 : recv(clients[i], buf, sizeof(buf) - 1, MSG_DONTWAIT);
+	static char buf[1 << 20];
+	char *line = buf, *end;
+	ssize_t n = 0, more;
 
-	if (n <= 0)
+	if (clients[i] < 0)
 		return;
+	while ((more = recv(clients[i], buf + n, sizeof(buf) - 1 - n, MSG_DONTWAIT)) > 0)
+		n += more;
 	buf[n] = '\0';
 	if (strlen(buf) != (size_t)n)
 		abort();
