@@ -5,7 +5,7 @@
 # A program numbers its system calls. Every dump of 'perf record --overwrite
 # --switch-output' must hold them without a gap, and each dump must go on where
 # the one before ended, unless perf says that the buffer was overwritten in
-# between.
+# between; whatever asks for them: a signal, the time, or an event.
 set -euo pipefail
 
 skip() {
@@ -53,8 +53,29 @@ numbers() {
 		awk '$1 >= 1000000'
 }
 
+dumps() {
+	grep -c '^\[ perf record: Dump ' "$DIR/log" || true
+}
+
+# ask OPTION: for a dump, and wait for it
+ask() {
+	local before
+	before=$(dumps)
+	case $1 in
+	*=signal) kill -USR2 $recorder ;;
+	*-event=*) sync "$DIR/writer" ;;
+	esac
+	for _ in {1..100}; do
+		[ "$(dumps)" -le "$before" ] || break
+		sleep 0.1
+	done
+}
+
+# record OPTION SIZE DUMPS: OPTION says what makes it take dumps
 record() {
-	perf record -v --overwrite --switch-output=signal -m 4M -C "$cpu" \
+	local n
+	rm -f "$DIR"/data*
+	perf record -v --overwrite "$1" -m "$2" -C "$cpu" \
 		-e syscalls:sys_enter_close -o "$DIR/data" >"$DIR/log" 2>&1 &
 	recorder=$!
 	for _ in {1..100}; do
@@ -64,9 +85,8 @@ record() {
 	taskset -c "$cpu" "$DIR/writer" &
 	writer=$!
 	sleep 0.5
-	for _ in {1..6}; do
-		sleep 0.2
-		kill -USR2 $recorder
+	for ((n = 0; n < $3; n++)); do
+		ask "$1"
 	done
 	sleep 0.2
 	kill -INT $recorder
@@ -77,6 +97,7 @@ record() {
 	writer=
 }
 
+# check DUMPS FOLLOWED: so many dumps, of which so many go on where the one before ended
 # Dumps are named by their time; perf's reports are in the same order.
 check() {
 	local dump report strict last=0 n=0 followed=0 lines
@@ -104,7 +125,7 @@ check() {
 		last=$(tail -n1 "$DIR/numbers")
 		echo "dump $n: $lines numbers; ${report#*: }"
 	done
-	if [ "$n" -lt 5 ] || [ "$followed" -lt 2 ]; then
+	if [ "$n" -lt "$1" ] || [ "$followed" -lt "$2" ]; then
 		echo "only $n dumps, $followed that follow one another"
 		return 1
 	fi
@@ -120,5 +141,10 @@ check() {
 	skip "no tracepoint syscalls:sys_enter_close"
 cpu=$(taskset -pc $$ | sed -E 's/.*[:,-] *([0-9]+)$/\1/')
 build_writer || skip "no C compiler"
-record
-check
+record --switch-output=signal 4M 6
+check 5 2
+# In a second a fast machine writes more than the buffer holds.
+record --switch-output=1s 256K 2
+check 2 0
+record --switch-output-event=syscalls:sys_enter_fsync 256K 2
+check 2 0
