@@ -22,6 +22,8 @@
 
 #define PMU	"persistent/"
 
+static const char not_with_sessions[] = "not go with persistent sessions";
+
 struct conflict {
 	bool		given;
 	const char	*option;
@@ -123,7 +125,7 @@ static int check_common(struct record_opts *opts)
 							"AUX area tracing does" },
 	};
 
-	return refuse(conflicts, ARRAY_SIZE(conflicts), "not go with persistent sessions");
+	return refuse(conflicts, ARRAY_SIZE(conflicts), not_with_sessions);
 }
 
 static int check_make(struct persistent_opts *p, struct evlist *evlist,
@@ -235,17 +237,16 @@ int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *op
 {
 	static const char why[] =
 		"chosen when the session was made (perf record -P); it cannot be given for showing it";
-	const struct conflict conflicts[] = {
-		{ opts->target.cpu_list,		"-C was" },
-		{ opts->target.uid_str,			"-u was" },
-	};
+	const struct conflict chosen = { opts->target.cpu_list, "-C was" };
+	const struct conflict user = { opts->target.uid_str, "-u does" };
 
 	if (p->other_events) {
 		pr_err("A persistent session is shown by itself, and as a whole: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");
 		return -EINVAL;
 	}
 
-	return refuse_chosen(opts, why) ?: refuse(conflicts, ARRAY_SIZE(conflicts), why);
+	return refuse_chosen(opts, why) ?: refuse(&chosen, 1, why) ?:
+	       refuse(&user, 1, not_with_sessions);
 }
 
 /**

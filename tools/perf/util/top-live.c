@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What perf top shows of buffers that the kernel goes on writing: those of its own
+ * events (--overwrite), and those of a persistent session, which take the place of
+ * events of its own.
+ */
+#include "top-live.h"
+#include "env.h"
+#include "evlist.h"
+#include "mmap.h"
+#include "parse-events.h"
+#include "top.h"
+
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <perf/snapshot.h>
+#include <subcmd/parse-options.h>
+
+/**
+ * top_live__parse_event - take -e of perf top: a persistent session, or events
+ * @opt: the option; its value is for the event parser, and refers to perf_top::evlist
+ * @str: what follows -e
+ * @unset: see parse_events_option()
+ *
+ * Return: 0, or what is for parse_options() to fail with.
+ */
+int top_live__parse_event(const struct option *opt, const char *str, int unset)
+{
+	struct parse_events_option_args *args = opt->value;
+	struct perf_top *top = container_of(args->evlistp, struct perf_top, evlist);
+	int taken = str ? persistent_opts__parse_event(&top->persistent, str) : 0;
+
+	return taken ? min(taken, 0) : parse_events_option(opt, str, unset);
+}
+
+/**
+ * top_live__open_session - follow the session that -e named, if it did
+ * @top: perf top; its events become those of the session
+ *
+ * Return: 0, or a negative errno when the user was told what is wrong.
+ */
+int top_live__open_session(struct perf_top *top)
+{
+	struct persistent_live *live;
+	int err;
+
+	if (!top->persistent.read)
+		return 0;
+
+	err = persistent_opts__check_top(&top->persistent, &top->record_opts);
+	if (err)
+		return err;
+
+	live = persistent_live__new(top->persistent.read);
+	if (IS_ERR(live))
+		return PTR_ERR(live);
+
+	top->live = live;
+	evlist__delete(top->evlist);
+	top->evlist = persistent_live__evlist(live);
+	top->evlist->env = &perf_env;
+	/* Read at intervals: nobody wakes us. */
+	top->record_opts.overwrite = true;
+	return 0;
+}
+
+/**
+ * top_live__read_mmap - hand out what came to an overwrite buffer since the last time
+ * @top: perf top
+ * @md: the buffer
+ * @timestamp: time of records that have none
+ * @process: takes each record, oldest first; what is not 0 ends the read
+ */
+void top_live__read_mmap(struct perf_top *top, struct mmap *md, u64 timestamp,
+			 persistent_live_event_t process)
+{
+	union perf_event *event = NULL;
+
+	if (!md->snapshot || perf_snapshot__take(md->snapshot, PERF_SNAPSHOT_INCREMENTAL))
+		return;
+
+	while ((event = perf_snapshot__newer(md->snapshot, event)) != NULL) {
+		int ret = evlist__parse_sample_timestamp(top->evlist, event, &timestamp);
+
+		if ((ret && ret != -1) || process(event, timestamp, top))
+			break;
+	}
+}
