@@ -52,12 +52,23 @@ overwrite_top()
 # Base pauses and resumes each buffer ten times a second.
 never_pauses()
 {
-	local keys=$TMP/keys
+	local keys=$TMP/keys pid i
 
 	[ -p "$keys" ] || mkfifo "$keys"
-	timeout -s INT -k 20 8 strace -f -e trace=ioctl -o "$TMP/trace" perf top --stdio -d 1 \
+	rm -f "$TMP/trace"
+	strace -f -e trace=ioctl -o "$TMP/trace" perf top --stdio -d 1 \
 		--num-thread-synthesize 1 -e cpu-clock -F 99 --overwrite \
-		<>"$keys" >"$TMP/top" 2>"$TMP/err" || true
+		<>"$keys" >"$TMP/top" 2>"$TMP/err" &
+	pid=$!
+	for i in {1..240}; do
+		! grep -qs PERF_EVENT_IOC_ENABLE "$TMP/trace" || break
+		sleep 0.5
+	done
+	echo "after $((i / 2)) s"
+	sleep 3
+	# strace holds a signal back, perf top gets it.
+	pkill -INT -P "$pid" || true
+	wait "$pid" || true
 	grep -c PERF_EVENT_IOC_ENABLE "$TMP/trace"
 	not grep PERF_EVENT_IOC_PAUSE_OUTPUT "$TMP/trace"
 }
