@@ -7,6 +7,7 @@
 #include "util/debug.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
+#include "util/flight/recorders.h"
 #include "util/persistent.h"
 #include "util/trace-event.h"
 #include "util/util.h"
@@ -183,6 +184,12 @@ static void entry__add_window(struct persistent_entry *entry)
 			entry->window = NULL;
 	}
 	persistent_session__close(session);
+}
+
+/* A perf without a flight recorder has nothing to add. */
+int __weak flight_recorders__print_metrics(FILE *f __maybe_unused)
+{
+	return 0;
 }
 
 static int ctl__list(bool json, bool prometheus)
@@ -403,7 +410,7 @@ int cmd_ctl(int argc, const char **argv)
 		OPT_BOOLEAN('d', "delete", &delete, "end the persistent sessions that are named"),
 		OPT_BOOLEAN('j', "json", &json, "print JSON"),
 		OPT_BOOLEAN(0, "prometheus", &prometheus,
-			    "print the list as metrics, for node_exporter"),
+			    "print sessions and flight recorders as metrics, for node_exporter"),
 		OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 		OPT_END()
 	};
@@ -414,7 +421,8 @@ int cmd_ctl(int argc, const char **argv)
 	    (prometheus && (delete || info || json)))
 		usage_with_options(ctl_usage, options);
 
-	if (persistent__check_support())
+	/* Flight recorders are there on every kernel. */
+	if (!prometheus && persistent__check_support())
 		return 1;
 
 	if (delete) {
@@ -422,8 +430,10 @@ int cmd_ctl(int argc, const char **argv)
 			err |= ctl__delete(argv[i]);
 	} else if (info) {
 		err = ctl__info(info, json);
-	} else {
+	} else if (!prometheus || persistent__is_supported()) {
 		err = ctl__list(json, prometheus);
 	}
+	if (prometheus)
+		err |= flight_recorders__print_metrics(stdout);
 	return err ? 1 : 0;
 }

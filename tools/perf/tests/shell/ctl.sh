@@ -84,10 +84,66 @@ prints_metrics()
 	    assert get("events") == s["nr_events"] and get("memory_bytes") == s["memory"], s
 	    assert get("running") == 1 and (s["window"] is None or get("window_seconds") >= 0), s
 	EOF
-	if command -v promtool >/dev/null; then
-		promtool check metrics <"$TMP/prom"
-	fi
+	promtool_agrees "$TMP/prom"
 	fails 129 'Usage: perf ctl' perf ctl --prometheus -i ta
+}
+
+# Debian's promtool is more than the rest of this test needs.
+promtool_agrees()
+{
+	if command -v promtool >/dev/null; then
+		promtool check metrics <"$1"
+	fi
+}
+
+answers_on() { echo help | socat -t 60 - "UNIX-CONNECT:$1" | grep -q '"ok": true'; }
+
+# A recorder in a directory of its own, with a name that needs quoting.
+prints_metrics_of_recorders()
+{
+	local recorder i dir=$TMP/'a "dir" \ of names'
+
+	has '^perf_flight_recorders 0$' perf ctl --prometheus
+	lacks 'perf_flight_window' perf ctl --prometheus
+	mkdir "$dir"
+	cd "$dir"
+	perf record -M 8M -e cpu-clock -F 99 -a --trigger socket -o rec >/dev/null 2>&1 &
+	recorder=$!
+	for ((i = 0; i < 600; i++)); do
+		! answers_on rec.sock 2>/dev/null || break
+		sleep 0.1
+	done
+	echo dump | socat -t 60 - UNIX-CONNECT:rec.sock | grep '"file"'
+	echo status | socat -t 60 - UNIX-CONNECT:rec.sock >"$TMP/before"
+	perf ctl --prometheus >"$TMP/prom"
+	echo status | socat -t 60 - UNIX-CONNECT:rec.sock >"$TMP/after"
+	cat "$TMP/before" "$TMP/prom"
+	python3 - "$TMP" "$dir/rec" $recorder <<-'EOF'
+	import json, re, sys
+	before, after = [json.load(open(sys.argv[1] + "/" + f)) for f in ("before", "after")]
+	quoted = sys.argv[2].replace("\\", "\\\\").replace('"', '\\"')
+	labels = '{out="' + quoted + '",pid="' + sys.argv[3] + '"} '
+	names = {"uptime": "uptime_seconds", "window": "window_seconds",
+	         "memory": "memory_limit_bytes", "dumps": "dumps_total",
+	         "failed": "dumps_failed_total", "swallowed": "triggers_swallowed_total",
+	         "lost": "lost_events_total", "given_up": "given_up_bytes_total",
+	         "cpu_time": "cpu_seconds_total", "cpu_time_dumps": "dump_cpu_seconds_total"}
+	text = open(sys.argv[1] + "/prom").read()
+	assert "\nperf_flight_recorders 1\n" in text
+	assert before["dumps"] == 1 and before["memory"] == 8 << 20
+	for key, name in names.items():
+	    value = re.search("^perf_flight_" + name + re.escape(labels) + "([0-9.]+)$", text, re.M)
+	    assert value, name
+	    assert before[key] <= float(value[1]) <= after[key], (key, value[1])
+	assert "perf_flight_writing" + labels + "0\n" in text
+	EOF
+	promtool_agrees "$TMP/prom"
+	# Somebody else's is nobody's business.
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus |
+		grep -cx 'perf_flight_recorders 0'
+	kill $recorder
+	wait $recorder || true
+	has '^perf_flight_recorders 0$' perf ctl --prometheus
 }
 
 # The samples' times, as perf script has them: the list's window is between the first
@@ -254,6 +310,9 @@ check "without sessions it says how to make one" lists_none
 check "-l lists the sessions" lists
 check "-l --json is JSON" lists_json
 check "--prometheus prints metrics" prints_metrics
+if command -v socat >/dev/null; then
+	check "--prometheus prints the metrics of flight recorders" prints_metrics_of_recorders
+fi
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
 check "of others' sessions one sees the names alone" strangers_see_names_alone
