@@ -5,13 +5,37 @@
 # one shell, in an empty directory, as root. A command that fails is a failed check, and
 # so is a guide without commands. Prints TAP.
 #
-# usage: test-guide.sh FILE
+# usage: test-guide.sh FILE [SECTION [PREFIX]]
+#   SECTION  of a .md file, by its heading: its commands alone
+#   PREFIX   how the commands begin, '# ' unless given, which is not part of them; what
+#            begins with another one ('make ') is run whole, in the tree
 set -u
 
 guide=$(realpath "$1")
+section=${2:-}
+prefix=${3:-# }
 directory=$(mktemp -d "${TMPDIR:-/tmp}/guide.XXXXXX")
-cd "$directory" || exit 1
-export HOME=$directory
+if [ "$prefix" = '# ' ]; then
+	cd "$directory" || exit 1
+	export HOME=$directory
+else
+	cd "$TOP" || exit 1
+	# What this was started with is not for them.
+	unset VARIANT SMP ACCEL TIMEOUT CMD APPEND ONLY OUT MAKEFLAGS
+fi
+
+# What belongs to the section, without the four columns in front.
+said_to_run()
+{
+	awk -v section="$section" '
+		/^#+ / { title = $0; sub(/^#+ /, "", title); inside = title == section }
+		(section == "" || inside) && sub(/^    /, "")' "$guide" |
+		if [ "$prefix" = '# ' ]; then
+			sed -n 's/^# //p'
+		else
+			grep "^$prefix"
+		fi
+}
 
 clean_up()
 {
@@ -20,7 +44,7 @@ clean_up()
 }
 trap clean_up EXIT
 
-mapfile -t commands < <(sed -nE 's/^    # (.*)/\1/p' "$guide")
+mapfile -t commands < <(said_to_run)
 n=0 bad=0
 # Jobs have numbers as they have for who types the commands.
 set -m
