@@ -8,20 +8,23 @@
 #		and the bytes given up. Patched asks the kernel
 #		(PERF_EVENT_IOC_RESERVED_HEAD), base is read by hopping.
 #   writer	what the writing CPU notices of a dump: function call interrupts. There
-#		is nothing else that it executes for one.
+#		is nothing else that it executes for one, but the switches to a reader
+#		that hops. (Its instructions cannot be counted alone: the time of a
+#		guest that counts them is one for all CPUs.)
 #   file	from the signal to the complete file of 'perf record --overwrite
 #		--switch-output', beside 20 and beside 2,000 processes.
 #
 # usage: bench-dumps [events|writer|file]	on the host
 #	 bench-dumps guest CASE			in the guest; prints "NAME NUMBER" lines
 #
-# DUMPS=1000 sets how many dumps are taken of each buffer, FILES=15 how many files
-# are written. Fails where events are missing.
+# DUMPS=1000 sets how many dumps are taken of each buffer, LARGE_DUMPS how many of
+# 16 MiB (a tenth), FILES=15 how many files are written. Fails where events are missing.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 export DUMPS=${DUMPS:-1000} FILES=${FILES:-15}
+export LARGE_DUMPS=${LARGE_DUMPS:-$(((DUMPS + 9) / 10))}
 LIVE=$BUILD/patched/selftests/rb_live
 SIZES=(64k 256k 1m 4m 16m)
 PROCESSES=(20 2000)
@@ -36,7 +39,7 @@ live()
 dumps_of()
 {
 	if [ "$1" = 16m ]; then
-		echo $(((DUMPS + 9) / 10))
+		echo "$LARGE_DUMPS"
 	else
 		echo "$DUMPS"
 	fi
@@ -152,15 +155,16 @@ measure()
 {
 	local variant guest=$TOP/tools/testing/vm/${0##*/}
 	for variant in base patched; do
-		CMD="VARIANT=$variant DUMPS=$DUMPS FILES=$FILES $guest guest $1" \
-			VARIANT=$variant ACCEL=multi TIMEOUT=1200 "$TOP/tools/testing/vm/vm.sh" |
+		CMD="VARIANT=$variant DUMPS=$DUMPS LARGE_DUMPS=$LARGE_DUMPS FILES=$FILES \
+			$guest guest $1" VARIANT=$variant ACCEL=multi \
+			TIMEOUT="${TIMEOUT:-1200}" "$TOP/tools/testing/vm/vm.sh" |
 			sed "s/^/$variant /"
 	done
 }
 
 table_events()
 {
-	awk -v n="$DUMPS" '
+	awk -v n="$DUMPS" -v large="$LARGE_DUMPS" '
 	{ text[$1, $2] = $5 == 0 ? $3 " % (" $4 " %)" : "EVENTS ARE MISSING"
 	  bad += $5 != "0"; if (!seen[$2]++) order[++k] = $2 }
 	END {
@@ -168,7 +172,7 @@ table_events()
 		for (i = 1; i <= k; i++)
 			printf "%-12s %26s %26s\n", order[i], text["base", order[i]],
 				text["patched", order[i]]
-		printf "median (most) of %d dumps each, of 16m a tenth; ", n
+		printf "median (most) of %d dumps each, of 16m %d; ", n, large
 		printf "no event is missing or lost, "
 		print bad ? "but where said" : "in any"
 		exit bad > 0 || k == 0
