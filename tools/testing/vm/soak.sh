@@ -320,7 +320,7 @@ memory_came_back()
 	local i now
 	for ((i = 0; i < 10; i++)); do
 		now=$(least_slabs)
-		[ "$now" -gt $((before + KEPT)) ] || { echo "$before KiB of slabs, $now"; return 0; }
+		[ "$now" -gt $((before + KEPT)) ] || return 0
 		sleep 2
 	done
 	echo "$before KiB of slabs before, $now after"
