@@ -5,20 +5,24 @@
  * killed at random moments, while CPUs come and go.
  *
  * It runs in epochs. Each has a seed, printed also to the kernel's log, and ends with
- * all processes dead and all sessions claimed: then nothing may be listed, and no page
- * charged. A fuzzer whose calls all fail tests nothing, so at least a third of those
- * that matter (opening, mapping, UNCLAIM) must have succeeded.
+ * all processes dead and all sessions claimed: then nothing may be listed, no page
+ * charged, and no task have data of a PMU. A fuzzer whose calls all fail tests nothing, so
+ * at least a third of those that matter (opening, mapping, UNCLAIM) must have succeeded.
  *
  * usage: perf_fuzz [-s SEED] [-e EPOCHS] [-t SECONDS] [-n CALLS] [-b]
  *
  * -b: beside others, whose sessions are let alone. What is listed is looked at for its own
  * sessions alone then, and what is charged not at all; its events sample less often.
  *
+ * With TEST_PMU_MODULE, the path of perf_test_pmu.ko, events of its PMUs are among them, for
+ * which tasks have data.
+ *
  * An epoch is replayed with its seed and -e 1: each process then makes the same calls;
  * how they interleave is up to the scheduler.
  */
 #define _GNU_SOURCE
 
+#include <linux/hw_breakpoint.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -27,6 +31,7 @@
 
 #include "../kselftest.h"
 #include "persistent_util.h"
+#include "test_pmu/test_pmu.h"
 
 #define NR_WORKERS	5
 #define NR_FDS		12
@@ -63,6 +68,9 @@ static struct {
 static int mailbox[2];			/* fds travel through it */
 static bool beside_others;
 static int tracepoints[3];
+static int pmus[2];			/* types of those of the module */
+static int nr_pmus;
+static int pmu_device = -1;
 static char *program;
 
 static uint64_t mix(uint64_t x)
@@ -179,7 +187,22 @@ static void random_attr(struct perf_event_attr *attr)
 			~(uint64_t)(PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_STACK_USER |
 				    PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |
 				    PERF_SAMPLE_AUX | PERF_SAMPLE_READ);
-	if (one_in(3)) {
+	if (nr_pmus && one_in(4)) {
+		attr->type = pmus[below(nr_pmus)];
+		attr->config = 0;
+		attr->sample_period = 1;
+		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER |
+					   PERF_SAMPLE_BRANCH_CALL_STACK;
+	} else if (one_in(16)) {
+		attr->type = PERF_TYPE_BREAKPOINT;
+		attr->config = 0;
+		attr->bp_type = HW_BREAKPOINT_W;
+		attr->bp_addr = (uintptr_t)&self.depth;
+		attr->bp_len = HW_BREAKPOINT_LEN_4;
+		attr->exclude_kernel = 1;
+		attr->sample_period = 1;
+	} else if (one_in(3)) {
 		attr->type = PERF_TYPE_TRACEPOINT;
 		attr->config = tracepoints[below(ARRAY_SIZE(tracepoints))];
 		attr->sample_period = (1 + below(16)) * (beside_others ? 256 : 1);
@@ -197,10 +220,13 @@ static void random_attr(struct perf_event_attr *attr)
 static void open_event(void)
 {
 	int group = one_in(16) ? any_fd() : -1, cpu = any_cpu(), fd;
+	unsigned long flags = 0;
 	struct perf_event_attr attr;
 
 	random_attr(&attr);
-	fd = event_open(&attr, cpu < 0 || one_in(8) ? 0 : -1, cpu, group, 0);
+	if (group >= 0 && one_in(2))
+		flags = one_in(2) ? PERF_FLAG_FD_OUTPUT : PERF_FLAG_FD_NO_GROUP;
+	fd = event_open(&attr, cpu < 0 || one_in(8) ? 0 : -1, cpu, group, flags);
 	count(&shared->open, fd >= 0);
 	keep_fd(fd);
 }
@@ -487,7 +513,14 @@ static void list_sessions(void)
 
 static void be_busy(void)
 {
+	uint64_t words[] = { rnd() >> 1 | 1, rnd() >> 1 | 1, TEST_PMU_SAMPLE | 1, TEST_PMU_POP };
 	char name[16];
+
+	/* Of its PMUs alone: nothing else takes it amiss. */
+	if (pmu_device >= 0 && write(pmu_device, words, sizeof(words)) < 0)
+		ksft_print_msg("the test PMU does not listen\n");
+	/* A breakpoint may be there. */
+	__atomic_store_n(&self.depth, self.depth, __ATOMIC_RELAXED);
 
 	snprintf(name, sizeof(name), "fuzz-%x", below(256));
 	leave_record(name);
@@ -630,6 +663,11 @@ static void claim_all(void)
 	closedir(dir);
 }
 
+static long tasks_with_data(void)
+{
+	return read_long("/sys/kernel/perf_ctx_data/tasks");
+}
+
 /* What ends with an RCU grace period or a work item does so soon, not at once. */
 static bool is_balanced(const struct balance *before)
 {
@@ -641,13 +679,14 @@ static bool is_balanced(const struct balance *before)
 		if (beside_others && !nr_mine())
 			return true;
 		now = take_balance();
-		if (!memcmp(&now, before, sizeof(now)))
+		if (!memcmp(&now, before, sizeof(now)) && tasks_with_data() <= 0)
 			return true;
 		usleep(100 * 1000);
 	}
-	ksft_print_msg("left: %d sessions, %d events, %ld pages pinned, %ld charged\n",
+	ksft_print_msg("left: %d sessions, %d events, %ld pages pinned, %ld charged, %ld tasks\n",
 		       now.sessions - before->sessions, now.events - before->events,
-		       now.pinned - before->pinned, now.mlocked - before->mlocked);
+		       now.pinned - before->pinned, now.mlocked - before->mlocked,
+		       tasks_with_data());
 	return false;
 }
 
@@ -707,6 +746,25 @@ static int tracepoint_id(const char *name)
 	return read_long(path);
 }
 
+static void load_pmus(void)
+{
+	static const char * const names[] = { "perf_test_big", "perf_test_small" };
+	int fd = open(getenv("TEST_PMU_MODULE") ?: "", O_RDONLY | O_CLOEXEC);
+	char path[PATH_MAX];
+	unsigned int i;
+
+	if (fd < 0)
+		return;
+	if (syscall(__NR_finit_module, fd, "", 0))
+		ksft_print_msg("the test PMU is not loaded: %s\n", strerror(errno));
+	close(fd);
+	pmu_device = open(TEST_PMU_DEVICE, O_WRONLY | O_CLOEXEC);
+	for (i = 0; pmu_device >= 0 && i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", names[i]);
+		pmus[nr_pmus++] = read_long(path);
+	}
+}
+
 static void report(const char *what, const struct tally *tally)
 {
 	ksft_print_msg("%s: %u of %u\n", what, tally->done, tally->tried);
@@ -758,6 +816,7 @@ int main(int argc, char **argv)
 	tracepoints[0] = tracepoint_id("sched/sched_switch");
 	tracepoints[1] = tracepoint_id("raw_syscalls/sys_enter");
 	tracepoints[2] = tracepoint_id("sched/sched_process_exit");
+	load_pmus();
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		ksft_exit_fail_msg("no memory\n");
