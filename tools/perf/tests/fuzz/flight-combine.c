@@ -288,6 +288,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned int nr_parts;
 	size_t nr, sum = 0;
 
+	remove_all();
 	input = data;
 	left = size;
 	nr_parts = 1 + take(1) % MAX_PARTS;
@@ -301,6 +302,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (nr > sum)
 			abort();
 	}
-	remove_all();
 	return 0;
 }
