@@ -140,18 +140,22 @@ has_names()
 	grep -qE ' victim +victim +\[\.\] victim_loop' "$TMP/report"
 }
 
-# make_victim FILE: a program with a function that takes its time
+# make_victim FILE: a program with a function that takes its time, in the kernel as well
 make_victim()
 {
 	cc -x c -g -O0 -fno-omit-frame-pointer -Wl,--build-id -o "$1" - <<-END
 		#include <time.h>
+		#include <unistd.h>
 		volatile unsigned long n;
 		static void victim_loop(void) { for (int i = 0; i < 100000; i++) n++; }
 		int main(void)
 		{
 			time_t end = time(NULL) + 2;
-			while (time(NULL) < end)
+			while (time(NULL) < end) {
 				victim_loop();
+				for (int i = 0; i < 1000; i++)
+					close(-1);
+			}
 		}
 	END
 }
@@ -189,9 +193,18 @@ archives()
 	HOME=$TMP/empty perf archive --unpack "$TMP/symbols.tar.bz2"
 	has_names "$DUMP" "$TMP/empty/.debug"
 
-	# It goes with its dump.
-	perf record -o "$dir/i" -M 4M -e cpu-clock --max-files 1 true
+	# It goes with its dump, and comes with the file that is made of all of them.
+	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 --max-files 1 true
 	not test -e "$DUMP.tar.bz2"
+	make_victim "$dir/victim"
+	# shellcheck disable=SC2016 # for the shell that runs it
+	perf --buildid-dir "$cache" record -o "$dir/i" -M 4M -e cpu-clock -F 499 --archive \
+		--trigger signal,action=combine,delay=1s -- \
+		sh -c 'kill -USR1 $PPID; exec "$0"' "$dir/victim"
+	tar -tf "$dir/i.tar.bz2" | grep -E '/victim/[0-9a-f]{40}/elf$'
+	rm "$dir/i.tar.bz2"
+	perf record --combine --archive -o "$dir/i"
+	tar -tf "$dir/i.tar.bz2" | grep -E '/victim/[0-9a-f]{40}/elf$'
 }
 
 # One that cannot be packed is told, and leaves nothing.

@@ -317,7 +317,9 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 		       out, flight_daemon__pid(out));
 		return 1;
 	}
-	return flight_combine(out, fo->keep) ? 1 : 0;
+	if (flight_combine(out, fo->keep))
+		return 1;
+	return fo->archive && archive__dump(out) ? 1 : 0;
 }
 
 /**

@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_RUNNING	8
@@ -155,4 +156,24 @@ int on_dump__run(const char *command, const char *path, bool archive)
 	if (!pid)
 		start(command, path, archive);
 	return pid < 0 ? -errno : 0;
+}
+
+/**
+ * on_dump__archive - pack what the symbols of a combined file are in
+ * @path: the file
+ *
+ * As the recorder ends, so it waits. What fails has been told.
+ */
+void on_dump__archive(const char *path)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		exec_archive(NULL, path);
+	if (pid < 0)
+		pr_err("--archive could not be started: %m\n");
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }

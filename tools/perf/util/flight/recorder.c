@@ -797,6 +797,9 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	}
 	if (fr->combine)
 		err = flight_combine(fr->opts->out, fr->opts->keep);
+	/* The archives of the dumps have gone with them. */
+	if (fr->combine && !err && fr->opts->archive)
+		on_dump__archive(fr->opts->out);
 	if (fr->opts->daemon)
 		flight_daemon__end(fr->opts->out);
 	return err;
