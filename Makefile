@@ -50,6 +50,10 @@ series: set-up
 	@$(VM)/build.sh --stage-only
 	@patches/mail
 
+#: make deb [CONFIG=FILE]    packages of kernel and perf in build/deb; CONFIG: of the kernel
+deb: set-up
+	@CONFIG='$(CONFIG)' $(VM)/deb.sh
+
 #: make build    the three variants: build/VARIANT/bzImage, build/VARIANT/bin/perf
 build: set-up
 	@$(VM)/build.sh
@@ -68,4 +72,4 @@ build/%/bin/perf: set-up
 clean:
 	rm -rf build
 
-.PHONY: help run test torture bench vm check series build deps set-up clean
+.PHONY: help run test torture bench vm check series deb build deps set-up clean

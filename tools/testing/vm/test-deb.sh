@@ -1,0 +1,409 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The packages of 'make deb', in a Debian of their own: installed beside linux-perf,
+# booted in QEMU from the kernel, the initramfs and the disk that the installation made,
+# used there, and removed without a trace. Prints TAP.
+#
+# usage: test-deb.sh            all of it: root, the network, some minutes
+#        test-deb.sh --quick    what the perf package holds, without installing it
+#        test-deb.sh --guest    within the machine
+#
+# NO_BUILD=1 takes the packages that are in build/deb.
+#
+# The Debian (the suite of this machine, which perf was linked for) is made once, by
+# debootstrap, and kept in build/roots. MIRROR names another mirror.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/tap.sh
+. "${BASH_SOURCE[0]%/*}/tap.sh"
+
+DEB=$BUILD/deb
+WORK=$BUILD/deb/test
+ROOT=$WORK/root
+MIRROR=${MIRROR:-http://deb.debian.org/debian}
+SUITE=$(. /etc/os-release && echo "$VERSION_CODENAME")
+INCLUDE=systemd,systemd-sysv,udev,kmod,initramfs-tools,zstd,bash-completion,man-db,procps,socat
+export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+
+perf_package()
+{
+	echo "$DEB"/perf-flight_*.deb
+}
+
+image_package()
+{
+	echo "$DEB"/linux-image-*-flight_*.deb
+}
+
+# --quick
+
+# Its paths; directories end in a slash.
+contents()
+{
+	dpkg-deb -c "$(perf_package)" | awk '{ sub(/^\./, "", $6); print $6 }'
+}
+
+holds()
+{
+	local path
+	for path; do
+		grep -qxF "$path" "$WORK/contents" || { echo "$path is not in it"; return 1; }
+	done
+}
+
+is_complete()
+{
+	local text name
+	contents >"$WORK/contents"
+	holds /usr/bin/perf-flight /usr/lib/perf-flight/bin/perf \
+		/usr/share/bash-completion/completions/perf-flight \
+		/usr/lib/systemd/system/perf-flight.service \
+		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident.py \
+		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html ||
+		return
+	for text in "$BUILD"/patched/src/tools/perf/Documentation/perf-*.txt; do
+		name=$(basename "$text" .txt)
+		holds "/usr/lib/perf-flight/share/man/man1/$name.1.gz" \
+			"/usr/share/man/man1/perf-flight-${name#perf-}.1.gz" || return
+	done
+}
+
+# Only directories are in both: of linux-perf's files, as installed here or fetched.
+has_no_file_of_linux_perf()
+{
+	contents | grep -v '/$' | sort >"$WORK/ours"
+	linux_perf_files | sort >"$WORK/theirs"
+	[ "$(wc -l <"$WORK/theirs")" -gt 50 ] || return
+	! comm -12 "$WORK/ours" "$WORK/theirs" | grep .
+}
+
+linux_perf_files()
+{
+	local path
+	if dpkg -s linux-perf >/dev/null 2>&1; then
+		dpkg -L linux-perf | while read -r path; do
+			[ -d "$path" ] || echo "$path"
+		done
+	else
+		(cd "$WORK" && apt-get -qq download linux-perf && dpkg-deb -c linux-perf_*.deb) |
+			awk '{ sub(/^\./, "", $6); print $6 }' | grep -v '/$'
+	fi
+}
+
+tells_what_it_is()
+{
+	dpkg-deb -f "$(perf_package)" >"$WORK/control"
+	cat "$WORK/control"
+	grep -qx 'Package: perf-flight' "$WORK/control" &&
+		grep -q '^Depends: .*libc6' "$WORK/control" &&
+		! grep -q '^Conflicts\|^Replaces' "$WORK/control"
+}
+
+# Unpacked anywhere, it runs, and its man pages can be read.
+runs_unpacked()
+{
+	rm -rf "$WORK/unpacked"
+	dpkg-deb -x "$(perf_package)" "$WORK/unpacked" &&
+		"$WORK/unpacked/usr/lib/perf-flight/bin/perf" version &&
+		zcat "$WORK/unpacked/usr/lib/perf-flight/share/man/man1/perf-ctl.1.gz" |
+			grep -q 'persistent sessions' &&
+		[ "$(readlink "$WORK/unpacked/usr/share/man/man1/perf-flight-ctl.1.gz")" = \
+			../../../lib/perf-flight/share/man/man1/perf-ctl.1.gz ] &&
+		bash -n "$WORK/unpacked/usr/share/bash-completion/completions/perf-flight" &&
+		systemd_agrees
+}
+
+# The unit names a program that is not installed here: that alone is let pass.
+systemd_agrees()
+{
+	! systemd-analyze verify \
+		"$WORK/unpacked/usr/lib/systemd/system/perf-flight.service" 2>&1 |
+		grep 'perf-flight' | grep -v 'is not executable\|Command man'
+}
+
+# The Debian
+
+# in_root COMMAND...: with what maintainer scripts need
+in_root()
+{
+	mount -t proc proc "$ROOT/proc" || return
+	chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive HOME=/root \
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+	local rc=$?
+	umount "$ROOT/proc"
+	return $rc
+}
+
+make_root()
+{
+	local tar=$BUILD/roots/$SUITE.tar
+	if [ ! -s "$tar" ]; then
+		rm -rf "$BUILD/roots/$SUITE.new"
+		mkdir -p "$BUILD/roots"
+		debootstrap --variant=minbase --include=$INCLUDE "$SUITE" \
+			"$BUILD/roots/$SUITE.new" "$MIRROR" || return
+		rm -f "$BUILD/roots/$SUITE.new"/var/cache/apt/archives/*.deb
+		tar -C "$BUILD/roots/$SUITE.new" --numeric-owner -cf "$tar.new" . &&
+			mv "$tar.new" "$tar" && rm -rf "$BUILD/roots/$SUITE.new"
+	fi
+	rm -rf "$ROOT"
+	mkdir -p "$ROOT"
+	tar -C "$ROOT" --numeric-owner -xf "$tar"
+}
+
+# linux-perf, and what ours depend on; all of that may stay when ours are gone.
+install_others()
+{
+	local depends
+	cp /etc/resolv.conf "$ROOT/etc/resolv.conf"
+	depends=$(dpkg-deb -f "$(perf_package)" Depends |
+		sed 's/([^)]*)//g; s/|[^,]*//g; s/,/ /g')
+	in_root apt-get -qq update || return
+	# shellcheck disable=SC2086 # a list of words
+	in_root apt-get -qq -y --no-install-recommends install linux-perf python3 $depends
+	in_root apt-get clean
+}
+
+# Everything in the root with its kind, size and content, but what every dpkg changes.
+list_root()
+{
+	(cd "$ROOT" && find . -xdev \( -path ./var/cache -o -path ./var/log -o \
+		-path ./var/lib/dpkg -o -path ./var/lib/systemd -o -path ./proc -o \
+		-path ./run -o -path ./var/lib/apt -o -path ./tmp \) -prune -o -type f -print0 |
+		sort -z | xargs -0 md5sum &&
+	 find . -xdev \( -path ./var/cache -o -path ./var/lib/dpkg -o -path ./proc \) \
+		-prune -o ! -type f -printf '%y %p %l\n' | sort)
+}
+
+install_ours()
+{
+	local name
+	list_root >"$WORK/before"
+	mkdir -p "$ROOT/packages"
+	cp "$(image_package)" "$(perf_package)" "$ROOT/packages"
+	in_root sh -c 'dpkg -i /packages/*.deb' || return
+	rm -r "$ROOT/packages"
+	for name in vmlinuz initrd.img config System.map; do
+		[ -s "$(echo "$ROOT/boot/$name-"*-flight)" ] || { echo "no /boot/$name"; return 1; }
+	done
+}
+
+both_perfs_run()
+{
+	[ "$(in_root perf-flight version)" != "$(in_root perf version)" ] &&
+		[ -z "$(in_root dpkg --verify perf-flight linux-perf)" ] &&
+		in_root perf-flight ctl --help >"$WORK/help" 2>&1
+	grep -q 'persistent sessions' "$WORK/help" || { cat "$WORK/help"; return 1; }
+}
+
+removes_cleanly()
+{
+	in_root dpkg --purge perf-flight "$(dpkg-deb -f "$(image_package)" Package)" || return
+	list_root >"$WORK/after"
+	diff "$WORK/before" "$WORK/after"
+}
+
+# The machine
+
+make_disk()
+{
+	local unit=$ROOT/etc/systemd/system/test-deb.service
+	# What is added for the machine goes again.
+	install -m 755 "${BASH_SOURCE[0]}" "$ROOT/test-deb"
+	cat >"$unit" <<-'END'
+		[Unit]
+		After=multi-user.target
+		[Service]
+		Type=oneshot
+		Environment=HOME=/root
+		ExecStart=/bin/bash -c '/test-deb --guest >/run/said 2>&1; cat /run/said >/dev/virtio-ports/verdict'
+		ExecStopPost=/bin/systemctl --force poweroff
+	END
+	mkdir -p "$ROOT/etc/systemd/system/multi-user.target.wants"
+	ln -sf /etc/systemd/system/test-deb.service \
+		"$ROOT/etc/systemd/system/multi-user.target.wants/test-deb.service"
+	cp "$VM/tap.sh" "$VM/lib.sh" "$ROOT"
+	rm -f "$WORK/disk"
+	mke2fs -q -t ext4 -d "$ROOT" "$WORK/disk" 2G
+	local rc=$?
+	rm -r "$unit" "$ROOT/etc/systemd/system/multi-user.target.wants/test-deb.service" \
+		"$ROOT/test-deb" "$ROOT/tap.sh" "$ROOT/lib.sh"
+	return $rc
+}
+
+boot()
+{
+	cp "$(echo "$ROOT"/boot/vmlinuz-*-flight)" "$WORK/vmlinuz"
+	cp "$(echo "$ROOT"/boot/initrd.img-*-flight)" "$WORK/initrd"
+	: >"$WORK/verdict"
+	timeout -k 5 "${LIMIT:-900}" qemu-system-x86_64 -machine q35 -accel tcg,thread=single \
+		-cpu max -m 2G -smp 2 -nodefaults -no-user-config -no-reboot -display none \
+		-serial "file:$WORK/console" -device virtio-rng-pci \
+		-drive "file=$WORK/disk,format=raw,if=virtio" \
+		-device virtio-serial-pci -chardev "file,id=verdict,path=$WORK/verdict" \
+		-device virtserialport,chardev=verdict,name=verdict \
+		-kernel "$WORK/vmlinuz" -initrd "$WORK/initrd" \
+		-append "root=/dev/vda rw console=ttyS0 panic=-1 oops=panic systemd.show_status=0"
+}
+
+# --guest
+
+runs_the_package()
+{
+	uname -r | grep -e '-flight$' && cmp /boot/config-"$(uname -r)" <(zcat /proc/config.gz) &&
+		dpkg -S "/boot/vmlinuz-$(uname -r)"
+}
+
+session_outlives_its_maker()
+{
+	perf-flight record -P blackbox -e cpu-clock -F 99 -a &&
+		perf-flight bench sched messaging -g 1 -l 20 &&
+		perf-flight ctl -l | grep '^blackbox ' &&
+		perf-flight record -e persistent/blackbox/ -N -o /root/blackbox.data &&
+		perf-flight report -i /root/blackbox.data --stdio --sort comm 2>/dev/null |
+			grep sched-messaging &&
+		perf-flight ctl -d blackbox && [ -z "$(ls /sys/bus/event_source/devices/persistent/sessions)" ]
+}
+
+recorder_dumps()
+{
+	local recorder i
+	cd /root || return
+	perf-flight record -M 8M -e cpu-clock -F 99 -a -o rec --trigger socket >rec.said 2>&1 &
+	recorder=$!
+	for ((i = 0; i < 300; i++)); do
+		[ ! -S rec.sock ] || break
+		sleep 0.2
+	done
+	sleep 2
+	echo 'dump of the package' | socat -t 60 - UNIX-CONNECT:rec.sock
+	kill $recorder
+	wait $recorder
+	cat rec.said
+	perf-flight script -i rec.sample.*Z -F comm,time | head -n 5 | grep . &&
+		PATH=/usr/bin perf script -i rec.sample.*Z -F comm,time | grep -c . &&
+		perf-flight script report incident -i rec.sample.*Z -o /root/incident.html &&
+		[ -s /root/incident.html ]
+}
+
+# Not enabled, and yet ready: Type=notify makes start wait for READY=1.
+unit_starts()
+{
+	! systemctl is-enabled --quiet perf-flight && systemctl start perf-flight || return
+	systemctl show perf-flight -p ActiveState,SubState,Type,User,MemoryCurrent
+	[ "$(systemctl is-active perf-flight)" = active ] &&
+		echo status | socat -t 60 - UNIX-CONNECT:/var/lib/perf-flight/blackbox.sock |
+			tee /dev/stderr | grep '"ok": true' &&
+		echo dump | socat -t 60 - UNIX-CONNECT:/var/lib/perf-flight/blackbox.sock |
+			tee /dev/stderr | grep '"file"' &&
+		perf-flight ctl --prometheus | grep '^perf_flight_dumps_total.* 1$' &&
+		ls -l /var/lib/perf-flight/
+}
+
+unit_comes_back()
+{
+	local i pid
+	pid=$(systemctl show -P MainPID perf-flight)
+	kill -KILL "$pid"
+	for ((i = 0; i < 200; i++)); do
+		sleep 0.2
+		[ "$(systemctl show -P MainPID perf-flight)" != "$pid" ] &&
+			[ "$(systemctl is-active perf-flight)" = active ] && return
+	done
+	systemctl status perf-flight
+	return 1
+}
+
+unit_stops()
+{
+	systemctl stop perf-flight && systemctl start perf-flight && systemctl stop perf-flight &&
+		[ "$(systemctl is-active perf-flight)" = inactive ] &&
+		[ "$(systemctl show -P Result perf-flight)" = success ]
+}
+
+pages_and_words()
+{
+	man -w perf-flight-record && man perf-flight-ctl | grep -q 'persistent sessions' &&
+		man perf-flight-record | grep -q 'FLIGHT RECORDER' &&
+		bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader perf-flight
+			complete -p perf-flight'
+}
+
+# While the unit runs, with dumps: remove keeps them, purge does not.
+goes_while_it_runs()
+{
+	systemctl start perf-flight && dpkg --remove perf-flight || return
+	! pgrep -x perf && [ -n "$(ls /var/lib/private/perf-flight)" ] &&
+		dpkg --purge perf-flight && [ ! -e /var/lib/private/perf-flight ] &&
+		[ ! -e /var/lib/perf-flight ] && [ ! -e /usr/lib/perf-flight ] &&
+		PATH=/usr/bin perf version
+}
+
+# What the kernel itself says; the guest's log is short.
+no_splat()
+{
+	! dmesg | grep -E 'cut here|BUG:|WARNING:|Oops|INFO: task|rcu: INFO'
+}
+
+guest()
+{
+	tap_run "the kernel is the package's" runs_the_package
+	tap_run "a session outlives its maker, and is read" session_outlives_its_maker
+	tap_run "a recorder dumps; perf of linux-perf reads it" recorder_dumps
+	tap_run "the unit starts, and answers" unit_starts
+	tap_run "the unit comes back after SIGKILL" unit_comes_back
+	tap_run "the unit stops" unit_stops
+	tap_run "man pages and completion" pages_and_words
+	tap_run "perf-flight is removed while it runs" goes_while_it_runs
+	tap_run "no splat" no_splat
+	tap_end
+}
+
+full()
+{
+	if [ "$(id -u)" != 0 ]; then
+		echo "1..0 # SKIP making a Debian takes root"
+		exit 0
+	fi
+	if ! command -v debootstrap >/dev/null; then
+		echo "1..0 # SKIP debootstrap is not installed: apt-get install debootstrap"
+		exit 0
+	fi
+	tap_run "a Debian $SUITE" make_root
+	tap_run "linux-perf and the dependencies" install_others
+	tap_run "the packages install" install_ours
+	tap_run "both perfs are there" both_perfs_run
+	tap_run "a disk" make_disk
+	tap_run "the package's kernel boots from it, and powers off" boot
+	if grep -q '^1\.\.' "$WORK/verdict"; then
+		sed 's/^ok /    ok /; s/^not ok /    not ok /' "$WORK/verdict"
+		tap_run "what was tried in it" guest_agrees
+	else
+		tail -n 30 "$WORK/console" | sed 's/^/# /'
+		tap_run "what was tried in it" false
+	fi
+	tap_run "the packages leave no file" removes_cleanly
+}
+
+guest_agrees()
+{
+	! grep '^not ok' "$WORK/verdict"
+}
+
+if [ "${1-}" = --guest ]; then
+	guest
+	exit
+fi
+VM=$TOP/tools/testing/vm
+mkdir -p "$WORK"
+if [ -z "${NO_BUILD:-}" ]; then
+	"$VM/deb.sh" "$([ "${1-}" = --quick ] && echo perf || echo all)" || exit 1
+fi
+tap_run "the perf package tells what it is" tells_what_it_is
+tap_run "it holds man pages, completion, unit and scripts" is_complete
+tap_run "it shares no file with linux-perf" has_no_file_of_linux_perf
+tap_run "it runs" runs_unpacked
+[ "${1-}" = --quick ] || full
+tap_end
