@@ -12,6 +12,7 @@
  * - what was used is given back; the limit is never exceeded, what does not fit is
  *   counted; 100,000 short processes leave nothing behind;
  * - dead processes whose exit was lost go, but not before their records have gone;
+ * - cgroups that are gone go likewise, if that can be seen;
  * - records that are too short are refused.
  */
 #include <errno.h>
@@ -22,6 +23,7 @@
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
 #include <linux/zalloc.h>
+#include "util/cgroup.h"
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/flight/sideband-store.h"
@@ -518,6 +520,47 @@ static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_
 	return TEST_OK;
 }
 
+/* Of those that a machine made in weeks, only what is there counts. */
+static int test__cgroups(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct cgroup root = { .name = (char *)"/" };
+	size_t used;
+
+	TEST_ASSERT_VAL("store", begin());
+	if (read_cgroup_id(&root) || root.id != 1) {
+		pr_debug("the root of all cgroups is not to be seen here\n");
+		cgroup(7, "/gone");
+		sideband_store__doubt(ss, 1000);
+		sideband_store__settle(ss, 1000);
+		TEST_ASSERT_VAL("then all are kept", known("cgroup /gone; "));
+		end();
+		return TEST_OK;
+	}
+	cgroup(1, "/");
+	used = sideband_store__stats(ss)->used;
+	cgroup(7, "/");
+	cgroup(8, "/gone");
+	sideband_store__doubt(ss, 1000);
+	sideband_store__settle(ss, 999);
+	TEST_ASSERT_VAL("samples of it may be there",
+			known("cgroup /; cgroup /; cgroup /gone; "));
+	cgroup(8, "/gone");
+	sideband_store__settle(ss, 1000);
+	TEST_ASSERT_VAL("told again, kept", known("cgroup /; cgroup /gone; "));
+	for (u64 i = 0; i < 100000; i++) {
+		cgroup(100 + i, "/gone");
+		if (i % 100 == 99) {
+			sideband_store__doubt(ss, 2000 + i);
+			sideband_store__settle(ss, 2000 + i);
+		}
+	}
+	TEST_ASSERT_VAL("nothing was dropped", !sideband_store__stats(ss)->dropped);
+	TEST_ASSERT_VAL("nothing is left behind", known("cgroup /; ") &&
+			sideband_store__stats(ss)->used == used);
+	end();
+	return TEST_OK;
+}
+
 static int test__short(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
 	static const u32 types[] = {
@@ -574,6 +617,7 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: 100,000 short processes", storm),
 	TEST_CASE("Side-band store: never exceeds its limit", limit),
 	TEST_CASE("Side-band store: processes whose exit was lost", doubt),
+	TEST_CASE("Side-band store: cgroups that are gone", cgroups),
 	TEST_CASE("Side-band store: records that are too short", short),
 	TEST_CASE("Side-band store: the longest name", huge),
 	{ .name = NULL, }

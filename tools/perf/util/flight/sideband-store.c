@@ -39,9 +39,11 @@
  * tasks that lived at one time. If exits get lost (PERF_RECORD_LOST), processes
  * would stay for ever; the owner then casts doubt on those that are dead by now
  * (sideband_store__doubt), and they go when all that the ring held at that time
- * has been folded (sideband_store__settle).
+ * has been folded (sideband_store__settle). The kernel never tells of the end of a
+ * cgroup, and its id is not used again: these are doubted in the same way.
  */
 #include "sideband-store.h"
+#include "cgroup.h"
 #include "event.h"
 
 #include <linux/kernel.h>
@@ -100,6 +102,7 @@ struct kernel_record {
 	struct rb_node		node;
 	u32			type;
 	u64			key;
+	u64			doubt;		/* as of a process */
 	u16			size;
 	union perf_event	*event;
 };
@@ -639,6 +642,7 @@ static int fold_kernel(struct sideband_store *ss, const union perf_event *event,
 	ss_free(ss, record->event, record->size);
 	record->event = copy;
 	record->size = size;
+	record->doubt = 0;
 	return 0;
 }
 
@@ -667,6 +671,9 @@ static int fold_bpf(struct sideband_store *ss, const union perf_event *event, si
 
 static int fold_cgroup(struct sideband_store *ss, const union perf_event *event, size_t size)
 {
+	/* It is looked up. */
+	if (!memchr(event->cgroup.path, '\0', size - offsetof(struct perf_record_cgroup, path)))
+		return -EBADMSG;
 	return fold_kernel(ss, event, size, event->cgroup.id);
 }
 
@@ -720,8 +727,32 @@ int sideband_store__fold(struct sideband_store *ss, const union perf_event *even
 	return fold->fold(ss, event, event->header.size - ss->id_hdr_size);
 }
 
+static bool cgroup_is(const char *path, u64 id)
+{
+	struct cgroup cgroup = { .name = (char *)path };
+
+	return !read_cgroup_id(&cgroup) && cgroup.id == id;
+}
+
+/* Who does not see the root of all, in a container, cannot tell by a path. */
+static void doubt_cgroups(struct sideband_store *ss, u64 until)
+{
+	bool sees_all = cgroup_is("/", 1);
+	struct rb_node *node;
+
+	for (node = rb_first(&ss->kernel); node && sees_all; node = rb_next(node)) {
+		struct kernel_record *record = rb_entry(node, struct kernel_record, node);
+
+		if (record->type == PERF_RECORD_CGROUP && !record->doubt &&
+		    !cgroup_is(record->event->cgroup.path, record->key)) {
+			record->doubt = until;
+			ss->doubts = true;
+		}
+	}
+}
+
 /**
- * sideband_store__doubt - exits may have been lost: look for processes that are dead
+ * sideband_store__doubt - look for processes and cgroups that are gone, untold
  * @ss: the store
  * @until: the position in the ring store up to which records may be of use to them
  */
@@ -729,6 +760,7 @@ void sideband_store__doubt(struct sideband_store *ss, u64 until)
 {
 	struct rb_node *node;
 
+	doubt_cgroups(ss, until);
 	for (node = rb_first(&ss->processes); node; node = rb_next(node)) {
 		struct process *process = rb_entry(node, struct process, node);
 
@@ -740,8 +772,25 @@ void sideband_store__doubt(struct sideband_store *ss, u64 until)
 	}
 }
 
+static void settle_cgroups(struct sideband_store *ss, u64 now)
+{
+	struct rb_node *node, *next;
+
+	for (node = rb_first(&ss->kernel); node; node = next) {
+		struct kernel_record *record = rb_entry(node, struct kernel_record, node);
+
+		next = rb_next(node);
+		if (!record->doubt)
+			continue;
+		if (record->doubt <= now)
+			free_kernel(ss, record);
+		else
+			ss->doubts = true;
+	}
+}
+
 /**
- * sideband_store__settle - drop the doubtful processes whose time has come
+ * sideband_store__settle - drop what is doubtful and whose time has come
  * @ss: the store
  * @now: the position in the ring store up to which records have been folded
  */
@@ -753,6 +802,7 @@ void sideband_store__settle(struct sideband_store *ss, u64 now)
 		return;
 
 	ss->doubts = false;
+	settle_cgroups(ss, now);
 	for (node = rb_first(&ss->processes); node; node = next) {
 		struct process *process = rb_entry(node, struct process, node);
 
