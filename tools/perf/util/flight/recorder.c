@@ -411,14 +411,24 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 	_exit(0);
 }
 
+static int watch(struct flight_recorder *fr, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return fd >= 0 && epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
 /* Without a request for a dump: for OUT.auxiliary. */
 static int fork_child(struct flight_recorder *fr, const struct dump_request *request)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	int fds[2], err;
 
 	if (pipe(fds))
 		return -errno;
+	/* Before there is a child, which nobody would wait for if that failed. */
+	err = watch(fr, fds[0]);
+	if (err)
+		goto out_close;
 	ring_store__flush(fr->ring);
 	fflush(NULL);
 	fr->child = fork();
@@ -426,16 +436,20 @@ static int fork_child(struct flight_recorder *fr, const struct dump_request *req
 		close(fds[0]);
 		run_child(fr, request, fds[1]);
 	}
-	err = -errno;
-	close(fds[1]);
 	if (fr->child < 0) {
-		close(fds[0]);
+		err = -errno;
 		fr->child = 0;
-		return err;
+		goto out_close;
 	}
+	close(fds[1]);
 	fr->child_fd = fds[0];
 	fr->child_is_auxiliary = !request;
-	return epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fr->child_fd, &ev) ? -errno : 0;
+	return 0;
+
+out_close:
+	close(fds[0]);
+	close(fds[1]);
+	return err;
 }
 
 /* To those who wait for it. */
@@ -827,13 +841,6 @@ static void print_status(void *data, FILE *f)
 	};
 
 	flight_status__print(&status, f);
-}
-
-static int watch(struct flight_recorder *fr, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN };
-
-	return fd >= 0 && epoll_ctl(fr->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 /* Once: what a kernel without our patches cannot do. */
