@@ -368,6 +368,16 @@ static void scan_kernel(struct dump *d)
 	}
 }
 
+static void note_covers(struct dump *d)
+{
+	for (int i = 0; i < d->m.nr_cpus; i++) {
+		if (!d->source->covers[i].way)
+			continue;
+		d->m.cpus[i].way = d->source->covers[i].way;
+		d->m.cpus[i].given_up = d->source->covers[i].given_up;
+	}
+}
+
 static void scan_rounds(struct dump *d)
 {
 	struct ring_store_round round;
@@ -378,6 +388,8 @@ static void scan_rounds(struct dump *d)
 		ring_store__walk(d->source->ring, &round, scan, d);
 	if (d->source->kernel)
 		scan_kernel(d);
+	if (d->source->covers)
+		note_covers(d);
 	want_parents(d);
 }
 

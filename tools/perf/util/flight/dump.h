@@ -14,12 +14,23 @@ struct ring_store;
 struct sideband_store;
 
 /**
+ * struct dump_cover - how a buffer was read that is not perf's own
+ * @way: name of that, or NULL
+ * @given_up: bytes that were overwritten before they could be read
+ */
+struct dump_cover {
+	const char		*way;
+	u64			given_up;
+};
+
+/**
  * struct dump_source - what a dump is made of
  * @session: session of the recorder, for header and clock
  * @evlist: the events
  * @ring: the retained rounds
  * @kernel: samples that the kernel's buffers held, or NULL
  * @sideband: the state before them
+ * @covers: for each CPU, or NULL for perf's own buffers
  * @preamble: records that belong at the beginning of each file
  * @preamble_len: bytes of them
  */
@@ -29,6 +40,7 @@ struct dump_source {
 	struct ring_store	*ring;
 	struct kernel_store	*kernel;
 	struct sideband_store	*sideband;
+	const struct dump_cover	*covers;
 	const void		*preamble;
 	size_t			preamble_len;
 };

@@ -68,6 +68,7 @@
 #include "sideband-store.h"
 #include "status.h"
 #include "triggers.h"
+#include "../cpumap.h"
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
@@ -129,6 +130,7 @@ struct flight_recorder {
 	bool				auxiliary_failed;
 	u64				started;
 	u64				missed;
+	struct dump_cover		*covers;	/* by CPU, since the last dump */
 	u64				seen_refused;
 	u64				seen_lost;
 	u64				lost_events;
@@ -267,6 +269,23 @@ void flight_recorder__missed(struct flight_recorder *fr, u64 bytes, bool sideban
 }
 
 /**
+ * flight_recorder__cover - a buffer of samples was read in another way than perf's own
+ * @fr: the recorder
+ * @cpu: its CPU
+ * @way: how
+ * @missed: bytes that were overwritten before
+ */
+void flight_recorder__cover(struct flight_recorder *fr, int cpu, const char *way, u64 missed)
+{
+	if (!fr->covers)
+		fr->covers = calloc(cpu__max_cpu().cpu, sizeof(*fr->covers));
+	if (!fr->covers || cpu < 0 || cpu >= cpu__max_cpu().cpu)
+		return;
+	fr->covers[cpu].way = way;
+	fr->covers[cpu].given_up += missed;
+}
+
+/**
  * flight_recorder__recover - take up what the recorder before knew of the tasks
  * @fr: the recorder
  *
@@ -383,6 +402,7 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 		.evlist		= fr->evlist,
 		.ring		= fr->ring,
 		.sideband	= fr->sideband,
+		.covers		= fr->covers,
 		.preamble	= fr->preamble,
 		.preamble_len	= fr->preamble_len,
 	};
@@ -493,6 +513,8 @@ static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, cons
 		return err;
 	}
 	fr->seen_refused = refused;
+	for (int i = 0; fr->covers && i < cpu__max_cpu().cpu; i++)
+		fr->covers[i].given_up = 0;
 	fr->child_swallowed = request.swallowed;
 	return 0;
 }
@@ -955,6 +977,7 @@ void flight_recorder__delete(struct flight_recorder *fr)
 	ring_store__delete(fr->ring);
 	sideband_store__delete(fr->sideband);
 	free(fr->preamble);
+	free(fr->covers);
 	free(fr->last_manifest);
 	if (fr->epoll_fd >= 0)
 		close(fr->epoll_fd);

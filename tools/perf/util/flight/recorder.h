@@ -24,6 +24,7 @@ int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
 			   const void *buf, size_t size);
 void flight_recorder__append(struct flight_recorder *fr, const void *buf, size_t size);
 void flight_recorder__missed(struct flight_recorder *fr, u64 bytes, bool sideband);
+void flight_recorder__cover(struct flight_recorder *fr, int cpu, const char *way, u64 missed);
 void flight_recorder__recover(struct flight_recorder *fr);
 bool flight_recorder__knows(const struct flight_recorder *fr, pid_t pid);
 int flight_recorder__run(struct flight_recorder *fr);

@@ -108,10 +108,15 @@ static int put_pass(struct source *s)
 
 	for (int i = 0; i < s->reader.nr_buffers; i++) {
 		const struct persistent_buffer *buf = &s->reader.buffers[i];
-		u64 gap = perf_snapshot__info(buf->snap)->gap;
+		const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
 
-		if (gap && !buf->err)
-			flight_recorder__missed(s->fr, gap, buf->sideband);
+		if (buf->err)
+			continue;
+		if (info->gap)
+			flight_recorder__missed(s->fr, info->gap, buf->sideband);
+		if (!buf->sideband)
+			flight_recorder__cover(s->fr, buf->event->cpu,
+					       perf_snapshot__way_name(info->way), info->gap);
 	}
 	s->in_pass = true;
 	err = persistent_reader__put_pass(&s->reader);
