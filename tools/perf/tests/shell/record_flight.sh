@@ -326,9 +326,13 @@ memory_is_bounded()
 {
 	local before peak
 
-	# What it took to start, much of it in libraries, is given back, and not counted.
+	# What the dynamic linker took before main() is given back, and not counted; all
+	# that comes then is.
 	start_recorder "$TMP/r" -M 4M -m 128K -e syscalls:sys_enter_close -a -g
 	before=$(status_of VmRSS)
+	peak=$(status_of VmHWM)
+	echo "start: at most $peak KiB"
+	[ "$peak" -lt $(((4 + 48) << 10)) ]
 	close_files 40000
 	dump
 	peak=$(status_of VmHWM)

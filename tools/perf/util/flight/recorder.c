@@ -940,6 +940,9 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 
 	if (!fr)
 		goto out_error;
+	/* What follows, and describing all processes is part of it, is within the bound. */
+	resident__drop_files();
+	resident__reset_peak();
 	fr->opts = fo;
 	fr->session = session;
 	fr->evlist = evlist;

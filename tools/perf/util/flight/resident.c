@@ -48,8 +48,12 @@ static bool has_own_pages(const char *line)
 		sscanf(line, "Swap: %lu kB", &kib) == 1) && kib;
 }
 
-/* The peak of what is resident is to tell of the recording, not of the start. */
-static void reset_peak(void)
+/*
+ * resident__reset_peak - the peak of what is resident is to tell of the recorder
+ *
+ * Not of the dynamic linker, which had its peak before main().
+ */
+void resident__reset_peak(void)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "w");
 
@@ -81,5 +85,4 @@ void resident__drop_files(void)
 	if (f)
 		fclose(f);
 	free(line);
-	reset_peak();
 }
