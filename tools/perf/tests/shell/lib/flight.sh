@@ -34,12 +34,12 @@ flight_begin()
 	trap 'exit 143' TERM
 }
 
-# wait_for COMMAND...: at most a minute and a half
+# wait_for COMMAND...: at most a minute and a half; FLIGHT_WAIT: tenths of seconds
 wait_for()
 {
 	local i
 
-	for ((i = 0; i < 900; i++)); do
+	for ((i = 0; i < ${FLIGHT_WAIT:-900}; i++)); do
 		if "$@" >/dev/null 2>&1; then
 			return 0
 		fi
