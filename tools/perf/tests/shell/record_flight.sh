@@ -306,6 +306,11 @@ refuses()
 	[ -z "$(dumps "$TMP/q")" ]
 }
 
+bpf_programs()
+{
+	names_bpf -M 8M -e cpu-clock -F 499 -a
+}
+
 # Once, and in words, on a kernel that is not ours; not a word on ours.
 says_what_is_missing()
 {
@@ -393,6 +398,7 @@ if [ -z "${FLIGHT_SHORT-}" ]; then
 	check "cooldown makes one dump of a storm" cools_down
 	check "freeze" freezes
 	check "max-age" keeps_young_ones
+	check "names of BPF programs" bpf_programs
 fi
 check "an auxiliary file" keeps_an_auxiliary_file
 check "dry-run" tells_what_it_would_do

@@ -36,6 +36,7 @@ records_a_session()
 	opens "$DUMP"
 	dead_have_names "$DUMP"
 	cat "$DUMP.json"
+	[ "$(grep -c '"way": "ioctl"' "$DUMP.json")" = "$(online_cpus | wc -l)" ]
 	# Who made the session has ended, and had his name before it began.
 	[ $((10 * $(json "$DUMP" unresolved))) -lt "$(json "$DUMP" events)" ]
 	# Nobody's reading is disturbed by it.
@@ -61,6 +62,9 @@ keeps_more_than_the_buffers()
 	cat "$DUMP.json"
 	has_numbers "$DUMP" 1000000 1019999 || [ "$(json "$DUMP" given_up)" != 0 ]
 	[ "$(json "$DUMP" events)" -gt 5000 ]
+	# What was given up is told by CPU as well.
+	[ "$(sed -nE 's/.*"given_up": ([0-9]+), "way".*/\1/p' "$DUMP.json" |
+	     awk '{ n += $1 } END { print n }')" -le "$(json "$DUMP" given_up)" ]
 	perf ctl -d fb
 }
 
@@ -158,6 +162,13 @@ records_a_command()
 	perf ctl -d ff
 }
 
+bpf_programs()
+{
+	perf record -P fj -e cpu-clock -F 499 -a
+	names_bpf -M 16M -e persistent/fj/
+	perf ctl -d fj
+}
+
 refuses()
 {
 	perf record -P fg -e cpu-clock -F 99 -a
@@ -188,5 +199,6 @@ check "goes on where a killed one was" goes_on_after_sigkill
 check "recovers the names of the dead" recovers_names_of_the_dead
 check "ends with its session" ends_with_its_session
 check "records a command, and measures" records_a_command
+check "names of BPF programs" bpf_programs
 check "refuses what does not go together" refuses
 persistent_end

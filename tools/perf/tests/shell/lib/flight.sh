@@ -173,3 +173,84 @@ fails_somehow()
 	printf '%s\n' "$text"
 	grep -qE -e "$pattern" <<<"$text" || { echo "no '$pattern' in that: $*"; return 1; }
 }
+
+# Loads a BPF program of one's own, bpf_prog_TAG_flight_prog, and runs it for some seconds.
+run_bpf()
+{
+	python3 - "$1" <<-'END'
+		import ctypes, os, struct, sys, time
+		BPF_PROG_LOAD, BPF_PROG_TEST_RUN, SOCKET_FILTER = 5, 10, 1
+		libc = ctypes.CDLL(None, use_errno=True)
+		def bpf(cmd, attr):
+		    buf = ctypes.create_string_buffer(attr, 144)
+		    fd = libc.syscall(321, cmd, buf, len(buf))
+		    if fd < 0:
+		        sys.exit('bpf: ' + os.strerror(ctypes.get_errno()))
+		    return fd
+		def insn(code, imm):
+		    return struct.pack('<BBhi', code, 0, 0, imm)
+		# r0 = 0; r0 += 1, a thousand times; exit
+		code = insn(0xb7, 0) + insn(0x07, 1) * 1000 + insn(0x95, 0)
+		insns, gpl = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b'GPL')
+		data, out = ctypes.create_string_buffer(64), ctypes.create_string_buffer(256)
+		at = ctypes.addressof
+		prog = bpf(BPF_PROG_LOAD, struct.pack('<IIQQIIQII16s', SOCKET_FILTER,
+		           len(code) // 8, at(insns), at(gpl), 0, 0, 0, 0, 0, b'flight_prog'))
+		end = time.monotonic() + float(sys.argv[1])
+		while time.monotonic() < end:
+		    bpf(BPF_PROG_TEST_RUN,
+		        struct.pack('<IIIIQQII', prog, 0, 64, 256, at(data), at(out), 1000, 0))
+	END
+}
+
+# names_bpf OPTION...: a program that came and went while the recorder ran has its name
+names_bpf()
+{
+	if [ "$(cat /proc/sys/net/core/bpf_jit_enable 2>/dev/null)" != 1 ]; then
+		echo "not compiled, a BPF program has no code to be sampled"
+		return 0
+	fi
+	start_recorder "$TMP/bpf" "$@"
+	run_bpf 2
+	dump
+	stop_recorder INT
+	DUMP=$(dumps "$TMP/bpf" | head -n1)
+	"$BASE_PERF" script -i "$DUMP" -F comm,ip,sym >"$TMP/script" 2>/dev/null
+	grep -cE 'python3 +[0-9a-f]+ bpf_prog_[0-9a-f]{16}_flight_prog' "$TMP/script"
+}
+
+is_gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+# serves_as_daemon OUT OPTION...: as a daemon, asked by an event, on the socket, and by SIGUSR2
+serves_as_daemon()
+{
+	OUT_NAME=$1
+	shift
+	perf record --daemon -o "$OUT_NAME" "$@" --trigger signal --trigger socket \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*flight-go*"/' \
+		>"$OUT_NAME.terminal" 2>&1 || { cat "$OUT_NAME.terminal"; return 1; }
+	RECORDER=$(cat "$OUT_NAME.pid")
+	echo "$RECORDER" >>"$TMP/recorders"
+	run_dead
+	ln -sf /bin/true "$TMP/flight-go"
+	"$TMP/flight-go"
+	wait_for has_dumps "$OUT_NAME" 1
+	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	[ "$(json "$DUMP" trigger)" = event ]
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+	echo 'dump for the test' | socat -t 90 - "UNIX-CONNECT:$OUT_NAME.sock"
+	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	[ "$(json "$DUMP" trigger)" = socket ]
+	has_dumps "$OUT_NAME" 2
+	kill -USR2 "$RECORDER"
+	wait_for is_gone "$RECORDER"
+	cat "$OUT_NAME.log"
+	RECORDER=
+	[ -z "$(dumps "$OUT_NAME")" ]
+	opens "$OUT_NAME"
+	dead_have_names "$OUT_NAME"
+}
