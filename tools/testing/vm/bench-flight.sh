@@ -288,7 +288,8 @@ table()
 				cell("patched", c), cell("overwrite", c),
 				ratio("patched", c), ratio("overwrite", c), n["patched", c]
 		}
-		print "build, long: % resolved; cpu: us; gap: % of dumps; signal: ms; mean and standard deviation"
+		print "build, long: % resolved; cpu: us; gap: % of dumps; signal: ms;",
+			"mean and standard deviation"
 		for (i = 1; i <= split("patched overwrite", v, " "); i++) {
 			bar("build", v[i], mean(v[i], "build"), 1, 99, 1)
 			bar("long", v[i], mean(v[i], "long"), 1, 99, 1)
@@ -305,5 +306,6 @@ if [ "${1-}" = guest ]; then
 else
 	mkdir -p "$BUILD/bench"
 	PASS_ENV="RUNS PROCESSES DUMPS PARTS" CMD="$TOP/tools/testing/vm/${0##*/} guest" \
-		VARIANT=patched SMP=2 ACCEL=single TIMEOUT=3600 "$TOP/tools/testing/vm/vm.sh" | tee "$BUILD/bench/flight.raw" | table
+		VARIANT=patched SMP=2 ACCEL=single TIMEOUT=3600 "$TOP/tools/testing/vm/vm.sh" |
+		tee "$BUILD/bench/flight.raw" | table
 fi
