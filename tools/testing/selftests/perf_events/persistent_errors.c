@@ -616,4 +616,106 @@ TEST_F(errors, shared_buffer)
 	close(fd);
 }
 
+/* All that somebody can do wrong with a session of others, and with ones of his own. */
+static int does_everything_wrong(int64_t id, int fd)
+{
+	static const unsigned long commands[] = {
+		PERF_EVENT_IOC_UNCLAIM, PERF_EVENT_IOC_CLAIM, PERF_EVENT_IOC_RESERVED_HEAD,
+		PERF_EVENT_IOC_PERSISTENT_INFO, PERF_EVENT_IOC_PAUSE_OUTPUT,
+		PERF_EVENT_IOC_SET_OUTPUT, PERF_EVENT_IOC_RESET, PERF_EVENT_IOC_DISABLE,
+		PERF_EVENT_IOC_PERIOD, _IOWR('$', 33, char[64]), _IOWR('$', 34, char[4096]),
+	};
+	char *args = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int mine = open_comm(0), other = open_comm(0), i;
+	uint32_t size;
+	size_t j;
+
+	if (args == MAP_FAILED || mine < 0)
+		return 96;
+	for (i = 0; i < 64; i++) {
+		memset(args, i * 37, PAGE);
+		size = i < 32 ? i * 8 : 1u << (i % 32);
+		memcpy(args, &size, sizeof(size));
+		for (j = 0; j < ARRAY_SIZE(commands); j++) {
+			/* Root's own files are not given away to claim. */
+			if (commands[j] != PERF_EVENT_IOC_CLAIM &&
+			    _IOC_NR(commands[j]) != _IOC_NR(PERF_EVENT_IOC_CLAIM))
+				ioctl(fd, commands[j], i % 4 ? (void *)args : (void *)8);
+			ioctl(mine, commands[j], i % 4 ? (void *)args : (void *)8);
+		}
+		/* Into it, over it, instead of it */
+		ioctl(other, PERF_EVENT_IOC_SET_OUTPUT, fd);
+		unclaim(other, 0, id, "");
+		unclaim(other, 0, 0, "bystander");
+	}
+	/* A full quota, which is not paid back before this ends. */
+	for (i = 0; i < 64; i++) {
+		if (unclaim(open_comm(0), PERF_PERSISTENT_PARTIAL, 0, "") < 0)
+			return 0;
+	}
+	return 95;
+}
+
+/* A reader, with a mapping, that does not live long */
+static void read_until_killed(int64_t id)
+{
+	for (;;) {
+		struct perf_rb_reserved reserved = {};
+		struct perf_persistent_info inf;
+		int fd = reopen(id, 0, 0);
+		void *base = map(fd, DEFAULT_SIZE, PROT_READ);
+
+		ioctl(fd, PERF_EVENT_IOC_RESERVED_HEAD, &reserved);
+		info(fd, &inf);
+		nth_record(base, 3);
+		if (reserved.behind % 2)
+			munmap(base, DEFAULT_SIZE + PAGE);
+		close(fd);
+	}
+}
+
+/* What others do, and how they die, costs nobody a record, and changes nothing. */
+TEST_F_TIMEOUT(errors, bystander, 100)
+{
+	int64_t id = unclaim(self->fd, 0, 0, "bystander");
+	struct perf_persistent_info before, after;
+	int fd = reopen(id, 0, 0), i, n, status, nr = 24;
+	void *base = map(fd, DEFAULT_SIZE, PROT_READ);
+	unsigned int seed = 1;
+	char name[24];
+	pid_t pid;
+
+	ASSERT_LT(0, id);
+	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(0, info(fd, &before));
+	ASSERT_EQ(0, write_long(PARANOID, -1));
+	for (i = 0; i < nr; i++) {
+		if (i % 8 == 0)
+			EXPECT_EQ(0, as_nobody(does_everything_wrong, id, fd));
+		pid = fork();
+		if (!pid)
+			read_until_killed(id);
+		usleep(rand_r(&seed) % 20000);
+		snprintf(name, sizeof(name), "record%d", i);
+		leave_record(name);
+		kill(pid, SIGKILL);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	}
+	/* All of them, one after the other, the newest first */
+	for (n = 0, i = nr - 1; i >= 0; n++) {
+		const char *got = nth_record(base, n);
+
+		ASSERT_NE(NULL, got) TH_LOG("record%d is lost", i);
+		snprintf(name, sizeof(name), "record%d", i);
+		i -= !strcmp(got, name);
+	}
+	ASSERT_EQ(0, info(fd, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	EXPECT_EQ(id, listed_id("bystander"));
+	EXPECT_EQ(1, nr_entries(DEVICE "/sessions"));
+	munmap(base, DEFAULT_SIZE + PAGE);
+	EXPECT_EQ(id, claim(fd));
+	close(fd);
+}
+
 TEST_HARNESS_MAIN
