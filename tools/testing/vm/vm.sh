@@ -4,7 +4,8 @@
 # Boot a variant in QEMU, run a command in it as root, exit with its status.
 #
 # usage: CMD='...' vm.sh CMD='...' does the same)
-#   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH
+#   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH; arm64:
+#                                an initramfs alone, CMD is a program a line: test-arm64.sh
 #   SMP=2 MEM=2G                 CPUs and memory
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU, KVM
 #   ICOUNT=1                     guest time counts instructions
@@ -32,6 +33,12 @@ if [ "$VARIANT" = debug ]; then
 	MEM=${MEM:-3G}
 else
 	MEM=${MEM:-2G}
+fi
+KERNEL=$BUILD/$VARIANT/bzImage
+QEMU="qemu-system-x86_64"
+if [ "$VARIANT" = arm64 ]; then
+	KERNEL=$BUILD/arm64/Image
+	QEMU="qemu-system-aarch64"
 fi
 GUEST_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on"
@@ -76,20 +83,24 @@ make_initrd()
 {
 	local root=$DIR/root
 	mkdir -p "$root"
-	install -m 755 "$BUILD/vm/init" "$root/init"
+	if [ "$VARIANT" = arm64 ]; then
+		cp -a "$BUILD/arm64/root/." "$root"
+	else
+		install -m 755 "$BUILD/vm/init" "$root/init"
+	fi
 	printf '%s\n' "$CMD" >"$root/cmd"
 	cat >"$root/job" <<-END
 		PATH=$BUILD/$VARIANT/bin:$GUEST_PATH
 		HOME=/root
 		TERM=${TERM:-dumb}
 		LANG=C.UTF-8
-		OUT=$OUT
 		TOP=$TOP
 		VARIANT=$VARIANT
 		ACCEL=$ACCEL
 		SMP=$SMP
 		BASE_PERF=$BUILD/base/bin/perf
 	END
+	[ "$VARIANT" = arm64 ] || printf 'OUT=%s\n' "$OUT" >>"$root/job"
 	local v
 	for v in ${PASS_ENV:-}; do
 		printf '%s=%s\n' "$v" "${!v-}" >>"$root/job"
@@ -106,18 +117,32 @@ clock_options()
 	echo "tsc_early_khz=$khz"
 }
 
+# q35: the interrupt tables of the default machine take AML loops to read, minutes of
+# them on a debug kernel.
+set_machine()
+{
+	local shared=security_model=none,multidevs=remap
+	if [ "$VARIANT" = arm64 ]; then
+		MACHINE=(-machine "virt,gic-version=3" -cpu "max,pauth-impdef=on")
+		COMMAND_LINE=${COMMAND_LINE/ttyS0/ttyAMA0}
+		return
+	fi
+	MACHINE=(-machine q35 -cpu max
+		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on"
+		-virtfs "local,path=$OUT,mount_tag=out,$shared")
+	COMMAND_LINE+=" $(clock_options)"
+}
+
 start_qemu()
 {
-	local accel=(-accel "$(accel_options)") stdin shared=security_model=none,multidevs=remap
+	local accel=(-accel "$(accel_options)") stdin
 	# QEMU closes the output port at the end of its stdin: give it one without end.
 	mkfifo "$DIR/stdin"
 	exec {stdin}<>"$DIR/stdin"
 	[ -z "$ICOUNT" ] || accel+=(-icount "shift=0,sleep=off")
-	# q35: the interrupt tables of the default machine take AML loops to read,
-	# minutes of them on a debug kernel.
 	# shellcheck disable=SC2086 # QEMU_EXTRA is a list of words
-	setpriv --pdeathsig KILL qemu-system-x86_64 -machine q35 "${accel[@]}" \
-		-cpu max -m "$MEM" -smp "$SMP" \
+	setpriv --pdeathsig KILL "$QEMU" "${MACHINE[@]}" "${accel[@]}" \
+		-m "$MEM" -smp "$SMP" \
 		-nodefaults -no-user-config -no-reboot -display none -monitor none \
 		-serial "file:$CONSOLE" \
 		-device virtio-serial-pci \
@@ -126,10 +151,8 @@ start_qemu()
 		-chardev stdio,id=output,signal=off \
 		-device virtserialport,chardev=output,name=output \
 		-device virtio-rng-pci \
-		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on" \
-		-virtfs "local,path=$OUT,mount_tag=out,$shared" \
-		-kernel "$BUILD/$VARIANT/bzImage" -initrd "$DIR/initrd" \
-		-append "$COMMAND_LINE $(clock_options) $APPEND" \
+		-kernel "$KERNEL" -initrd "$DIR/initrd" \
+		-append "$COMMAND_LINE $APPEND" \
 		${QEMU_EXTRA:-} <&"$stdin" 2>"$DIR/qemu.err" &
 	qemu=$!
 }
@@ -189,9 +212,8 @@ verdict()
 check_qemu()
 {
 	local version
-	command -v qemu-system-x86_64 >/dev/null ||
-		die "qemu-system-x86_64 is missing: run 'make deps'"
-	version=$(qemu-system-x86_64 --version | sed -nE '1s/.*version ([0-9]+)\..*/\1/p')
+	command -v "$QEMU" >/dev/null || die "$QEMU is missing: run 'make deps'"
+	version=$("$QEMU" --version | sed -nE '1s/.*version ([0-9]+)\..*/\1/p')
 	((${version:-0} >= 7)) ||
 		die "QEMU ${version:-of an unknown version} is too old: 7.2 (Debian 12) or later" \
 		    "is needed, first in PATH"
@@ -200,13 +222,14 @@ check_qemu()
 main()
 {
 	check_qemu
-	[[ -f $BUILD/$VARIANT/bzImage && -x $BUILD/vm/init ]] ||
+	[[ -f $KERNEL && ( $VARIANT = arm64 || -x $BUILD/vm/init ) ]] ||
 		die "variant $VARIANT is not built: make build/$VARIANT/bzImage"
 	[ -z "$ICOUNT" ] || [ "$ACCEL" = single ] || die "ICOUNT=1 needs ACCEL=single"
 	if [ "$ACCEL" = kvm ] && [ -z "${PROBE:-}" ] && ! probe_kvm; then
 		say "KVM does not boot here: using ACCEL=multi"
 		ACCEL=multi
 	fi
+	set_machine
 	mkdir -p "$OUT" "$BUILD/vm"
 	trap clean_up EXIT
 	trap 'exit 130' INT

@@ -683,11 +683,16 @@ TEST(nesting)
  * A hostile creator
  */
 
+FIXTURE(hostile) { };
+FIXTURE_SETUP(hostile) { }
+FIXTURE_TEARDOWN(hostile) { }
+
 /*
  * Who mapped the buffer may map it again, writable, and then write to its header
- * page. A reader gets records that lie in the buffer, or an error.
+ * page. A reader gets records that lie in the buffer, or an error. Each of its questions is an
+ * interrupt where the CPU does not order stores: that takes its time under emulation.
  */
-TEST(scribbled_header_page)
+TEST_F_TIMEOUT(hostile, scribbled_header_page, 300)
 {
 	struct perf_event_mmap_page *pc;
 	unsigned int i, errors = 0;
