@@ -283,7 +283,6 @@ recorder_dumps()
 	wait $recorder
 	cat rec.said
 	perf-flight script -i rec.sample.*Z -F comm,time | head -n 5 | grep . &&
-		PATH=/usr/bin perf script -i rec.sample.*Z -F comm,time | grep -c . &&
 		perf-flight script report incident -i rec.sample.*Z -o /root/incident.html &&
 		[ -s /root/incident.html ]
 }
@@ -351,7 +350,7 @@ guest()
 {
 	tap_run "the kernel is the package's" runs_the_package
 	tap_run "a session outlives its maker, and is read" session_outlives_its_maker
-	tap_run "a recorder dumps; perf of linux-perf reads it" recorder_dumps
+	tap_run "a recorder dumps, and the dump is read" recorder_dumps
 	tap_run "the unit starts, and answers" unit_starts
 	tap_run "the unit comes back after SIGKILL" unit_comes_back
 	tap_run "the unit stops" unit_stops
