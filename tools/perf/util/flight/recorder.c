@@ -385,12 +385,15 @@ static void write_dump(const struct dump_source *source, const struct dump_reque
 }
 
 /* What comes behind a dump: in this child, and what fails harms nothing. */
-static void settle_dump(const struct flight_opts *fo, const char *path)
+static void settle_dump(const struct flight_opts *fo, const char *path, const char *action)
 {
+	/* It is about to become part of another file, and to go. */
+	bool goes = !fo->keep && !strcmp(action, flight_action__name(FLIGHT_ACTION_COMBINE));
+	bool archive = fo->archive && !goes;
 	int err;
 
 	dump_files__bound(fo->out, path, fo->max_files, fo->max_disk);
-	err = fo->on_dump || fo->archive ? on_dump__run(fo->on_dump, path, fo->archive) : 0;
+	err = fo->on_dump || archive ? on_dump__run(fo->on_dump, path, archive) : 0;
 	if (err)
 		pr_err("--on-dump or --archive could not be started: %s\n", strerror(-err));
 }
@@ -424,7 +427,7 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 	else
 		result.err = dump__write_auxiliary(&source, fr->opts->out);
 	if (request && !result.err)
-		settle_dump(fr->opts, result.path);
+		settle_dump(fr->opts, result.path, request->action);
 	fflush(NULL);
 	if (writen(fd, &result, sizeof(result)) != sizeof(result))
 		_exit(1);
