@@ -236,7 +236,7 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
 {
 	static const char why[] =
-		"chosen when the session was made (perf record -P); it cannot be given for showing it";
+		"chosen when the session was made (perf record -P); it cannot be given to show it";
 	const struct conflict chosen = { opts->target.cpu_list, "-C was" };
 	const struct conflict user = { opts->target.uid_str, "-u does" };
 

@@ -149,20 +149,24 @@ arrange()
 			"$root/usr/share/man/man1/$NAME${page#perf}"
 	done
 	sed 's/-F _perf perf\b/-F _perf perf-flight/; s/^compdef _perf perf$/&-flight/' \
-		"$lib/etc/bash_completion.d/perf" >"$root/usr/share/bash-completion/completions/$NAME"
+		"$lib/etc/bash_completion.d/perf" \
+		>"$root/usr/share/bash-completion/completions/$NAME"
 	rm -rf "${lib:?}/etc"
 	sed "s|/usr/bin/perf |/usr/bin/$NAME |; s|man:perf-record(1)|man:$NAME-record(1)|" \
 		"$SRC/tools/perf/examples/flight/perf-flight.service" \
 		>"$root/usr/lib/systemd/system/$NAME.service"
-	install -m 644 "$SRC"/tools/perf/examples/flight/*.[cs]* "$root/usr/share/doc/$NAME/examples"
+	install -m 644 "$SRC"/tools/perf/examples/flight/*.[cs]* \
+		"$root/usr/share/doc/$NAME/examples"
 	rm "$root/usr/share/doc/$NAME/examples/$NAME.service"
-	install -m 644 "$SRC"/Documentation/admin-guide/perf/{flight-recorder,persistent-events,packages}.rst \
-		"$root/usr/share/doc/$NAME"
+	for page in flight-recorder persistent-events packages; do
+		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
+			"$root/usr/share/doc/$NAME"
+	done
 	cat >"$root/usr/share/doc/$NAME/copyright" <<-END
 		perf of Linux $(kernel_version), with the series of the perf flight recorder.
 		Licence: GPL-2.0, see /usr/share/common-licenses/GPL-2.
 		d3 and d3-flame-graph, which the page of 'perf script report incident' holds:
-		see the LICENSE files in /usr/lib/$NAME/libexec/perf-core/scripts/python/incident/lib.
+		see the LICENSE files below /usr/lib/$NAME, in scripts/python/incident/lib.
 	END
 }
 
@@ -204,7 +208,8 @@ pack()
 	install -d "$root/DEBIAN" "$DEB/shlibs/debian"
 	printf 'Source: %s\n\nPackage: %s\nArchitecture: any\n' $NAME $NAME \
 		>"$DEB/shlibs/debian/control"
-	depends=$(cd "$DEB/shlibs" && dpkg-shlibdeps -O "$root/usr/lib/$NAME/bin/perf" 2>"$DEB/shlibs.log" |
+	depends=$(cd "$DEB/shlibs" &&
+		dpkg-shlibdeps -O "$root/usr/lib/$NAME/bin/perf" 2>"$DEB/shlibs.log" |
 		sed -n 's/^shlibs:Depends=//p')
 	[ -n "$depends" ] || { cat "$DEB/shlibs.log" >&2; die "dpkg-shlibdeps found nothing"; }
 	maintainer_scripts
@@ -230,7 +235,8 @@ pack()
 	(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z |
 		xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 	rm -f "$DEB/${NAME}_"*.deb
-	dpkg-deb --root-owner-group -Zxz --build "$root" "$DEB/${NAME}_${version}_$arch.deb" >/dev/null
+	dpkg-deb --root-owner-group -Zxz --build "$root" \
+		"$DEB/${NAME}_${version}_$arch.deb" >/dev/null
 }
 
 main()

@@ -57,7 +57,8 @@ fetch_promtool()
 		return 0
 	fi
 	mkdir -p "$dir"
-	if ! (cd "$dir" && apt-get -qq download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+	if ! (cd "$dir" && apt-get -qq download prometheus &&
+		dpkg-deb --fsys-tarfile prometheus_*.deb |
 		tar -x --strip-components=3 ./usr/bin/promtool) >/dev/null 2>&1; then
 		say "promtool could not be fetched: the metrics are not checked with it"
 	fi

@@ -38,8 +38,8 @@ make_bare()
 	cp /etc/resolv.conf "$ROOT/etc"
 	mkdir -p "$ROOT/home/new"
 	git -C "$TOP" archive --prefix=tree/ HEAD | tar -C "$ROOT/home/new" -x
-	mount -t proc proc "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
-		mount --make-rslave "$ROOT/dev" && mount -t tmpfs tmpfs "$ROOT/tmp"
+	mount -t proc none "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
+		mount --make-rslave "$ROOT/dev" && mount -t tmpfs none "$ROOT/tmp"
 }
 
 unmount()
@@ -71,7 +71,8 @@ says()
 prepare()
 {
 	local line
-	sed -n '/^## What it needs/,/^## The main job/s/^    # //p' "$TOP/README.md" >"$ROOTS/prepare"
+	sed -n '/^## What it needs/,/^## The main job/s/^    # //p' "$TOP/README.md" \
+		>"$ROOTS/prepare"
 	while read -r line; do
 		# What is for one suite says so: it ends in '# Debian 12'.
 		if [[ $line == *'# Debian '* ]] &&
@@ -85,7 +86,8 @@ prepare()
 no_root()
 {
 	says 'neither root nor sudo.*as root, run apt-get install' \
-		'chmod -R a+rwX . && setpriv --reuid 1000 --regid 1000 --clear-groups tools/testing/vm/deps.sh'
+		'chmod -R a+rwX . && setpriv --reuid 1000 --regid 1000 --clear-groups \
+			tools/testing/vm/deps.sh'
 }
 
 no_network()
@@ -98,7 +100,8 @@ wrong_suite()
 	says 'needs Debian 12, with' 'mkdir -p /tmp/lists && cd /home/new/tree &&
 		mv /etc/apt/sources.list /etc/apt/sources.list.away &&
 		mkdir -p /etc/apt/away && mv /etc/apt/sources.list.d/* /etc/apt/away/ 2>/dev/null
-		rm -rf /var/lib/apt/lists/*; : >/etc/apt/sources.list; tools/testing/vm/deps.sh; rc=$?
+		rm -rf /var/lib/apt/lists/*; : >/etc/apt/sources.list
+		tools/testing/vm/deps.sh; rc=$?
 		mv /etc/apt/sources.list.away /etc/apt/sources.list
 		mv /etc/apt/away/* /etc/apt/sources.list.d/ 2>/dev/null; exit $rc'
 }

@@ -38,7 +38,8 @@ hint()
 {
 	if grep -qi 'no space left on device' "$1"; then
 		say "the disk of $BUILD is full: make room, then run it again; what is built stays"
-	elif grep -qE '(command )?not found$|: No such file or directory$|fatal error: .*\.h: ' "$1"; then
+	elif grep -qE -e '(command )?not found$|: No such file or directory$' \
+		-e 'fatal error: .*\.h: ' "$1"; then
 		say "if a program or a header is missing: run 'make deps'"
 	elif grep -qiE 'out of memory|killed|cannot allocate' "$1"; then
 		say "the memory is short: 8 GB are needed, or fewer at a time: JOBS=1"

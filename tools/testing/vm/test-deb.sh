@@ -128,7 +128,7 @@ systemd_agrees()
 # in_root COMMAND...: with what maintainer scripts need
 in_root()
 {
-	mount -t proc proc "$ROOT/proc" || return
+	mount -t proc none "$ROOT/proc" || return
 	chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive HOME=/root \
 		PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
 	local rc=$?
@@ -218,7 +218,8 @@ make_disk()
 		[Service]
 		Type=oneshot
 		Environment=HOME=/root
-		ExecStart=/bin/bash -c '/test-deb --guest >/run/said 2>&1; cat /run/said >/dev/virtio-ports/verdict'
+		ExecStart=-/bin/bash -c '/test-deb --guest >/run/said 2>&1'
+		ExecStart=/bin/bash -c 'cat /run/said >/dev/virtio-ports/verdict'
 		ExecStopPost=/bin/systemctl --force poweroff
 	END
 	mkdir -p "$ROOT/etc/systemd/system/multi-user.target.wants"
@@ -264,7 +265,8 @@ session_outlives_its_maker()
 		perf-flight record -e persistent/blackbox/ -N -o /root/blackbox.data &&
 		perf-flight report -i /root/blackbox.data --stdio --sort comm 2>/dev/null |
 			grep sched-messaging &&
-		perf-flight ctl -d blackbox && [ -z "$(ls /sys/bus/event_source/devices/persistent/sessions)" ]
+		perf-flight ctl -d blackbox &&
+		[ -z "$(ls /sys/bus/event_source/devices/persistent/sessions)" ]
 }
 
 recorder_dumps()
@@ -326,7 +328,8 @@ pages_and_words()
 {
 	man -w perf-flight-record && man perf-flight-ctl | grep -q 'persistent sessions' &&
 		man perf-flight-record | grep -q 'FLIGHT RECORDER' &&
-		bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader perf-flight
+		bash -ic '. /usr/share/bash-completion/bash_completion
+			_completion_loader perf-flight
 			complete -p perf-flight'
 }
 
