@@ -63,7 +63,8 @@ ask() {
 	before=$(dumps)
 	case $1 in
 	*=signal) kill -USR2 $recorder ;;
-	*-event=*) sync "$DIR/writer" ;;
+	# It is looked for on the CPUs that are recorded.
+	*-event=*) taskset -c "$cpu" sync "$DIR/writer" ;;
 	esac
 	for _ in {1..100}; do
 		[ "$(dumps)" -le "$before" ] || break
