@@ -333,7 +333,7 @@ static int make_unreadable(void)
 /* A program that the user may not read is not recorded, and what came before is kept. */
 TEST_F(tasks, exec_of_secret)
 {
-	int fd, other;
+	int fd, other, i;
 	int64_t id;
 	void *base;
 
@@ -347,6 +347,9 @@ TEST_F(tasks, exec_of_secret)
 	tell(&self->target, 'l');
 	EXPECT_EQ(0, state_of(fd));
 	tell_exec(&self->target, 'x', "unreadable");
+	/* exec() gives the name before it takes the events away. */
+	for (i = 0; i < 1000 && !state_of(fd); i++)
+		usleep(10000);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(fd));
 	EXPECT_TRUE(recorded(base, "by target"));
 	EXPECT_EQ(0, kill(self->target.pid, 0));
