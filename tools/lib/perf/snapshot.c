@@ -542,7 +542,8 @@ static int take_one_way(struct perf_snapshot *snap,
 				return conclude(snap);
 		}
 
-		if (++tries == (snap->copied > snap->page_size ? MAX_TRIES : MAX_PAGE_TRIES)) {
+		/* A buffer that fills has more to copy each time, and fewer tries. */
+		if (++tries >= (snap->copied > snap->page_size ? MAX_TRIES : MAX_PAGE_TRIES)) {
 			if (snap->copied <= snap->page_size)
 				return -EAGAIN;
 			max = snap->copied / 2;

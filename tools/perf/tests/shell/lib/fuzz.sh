@@ -34,14 +34,14 @@ fuzz_build()
 		-fno-sanitize-recover=undefined "${@:2}" -o "$FUZZ_DIR/$1"
 }
 
-# fuzz_run NAME RUNS OPTION...: it fails on an error, and with fewer runs
+# fuzz_run NAME RUNS OPTION...: it fails on an error, when it hangs, and with fewer runs
 fuzz_run()
 {
 	local name=$1 least=$2 corpus=${FUZZ_CORPUS:-$FUZZ_DIR/corpus} runs
 
 	mkdir -p "$corpus/$name" "$FUZZ_DIR/$name.run"
 	if ! (cd "$FUZZ_DIR/$name.run" && "$FUZZ_DIR/$name" -max_total_time="$SECONDS_TO_RUN" \
-			-max_len=2048 -print_final_stats=1 "${@:3}" "$corpus/$name" \
+			-timeout=30 -max_len=2048 -print_final_stats=1 "${@:3}" "$corpus/$name" \
 			>"$FUZZ_DIR/log" 2>&1); then
 		tail -n 40 "$FUZZ_DIR/log"
 		return 1
