@@ -17,6 +17,7 @@ ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
 passed=0 failed=0 skipped=0
 declare -A running=() started=()
+complaints=()
 share=0
 
 run_suite()
@@ -55,6 +56,13 @@ failures()
 	done < <(tr -d '\0\r' <"$LOGS/$1.log")
 }
 
+# complain TEXT: now, and once more at the end, where nobody can overlook it
+complain()
+{
+	complaints+=("$1")
+	echo "$1"
+}
+
 # Count a suite's TAP lines; say what failed and what was skipped, and why.
 judge()
 {
@@ -64,15 +72,15 @@ judge()
 	ok=$(grep -acE '^ *ok [0-9]+' "$log" || true)
 	bad=$(grep -acE '^ *not ok [0-9]+' "$log" || true)
 	ok=$((ok - skip))
-	[ "$bad" = 0 ] || failures "$name"
+	[ "$bad" = 0 ] || complain "$(failures "$name")"
 	grep -aiE '^ *ok [0-9]+.*# *skip' "$log" | sed "s|^ *|  $name: |" || true
 	if [ "$rc" != 0 ] && { [ "$bad" = 0 ] || [ "$rc" = 99 ] || [ "$rc" = 124 ]; }; then
 		bad=$((bad + 1))
 		tail -n 15 "$log" | sed 's/^/    | /'
-		echo "  $name: ended with status $rc: $(grep -av '^ *$' "$log" | tail -n1)"
+		complain "  $name: ended with status $rc: $(grep -av '^ *$' "$log" | tail -n1)"
 	elif [ "$((ok + bad + skip))" = 0 ]; then
 		bad=1
-		echo "  $name: printed no result"
+		complain "  $name: printed no result"
 	fi
 	[ "$bad" = 0 ] || echo "  $name: the whole output is $log"
 	printf '%-28s %4d passed %3d failed %3d skipped  %4d s\n' \
@@ -135,6 +143,7 @@ main()
 	drain 0
 	trap - EXIT
 	echo "tests took $((SECONDS - begin)) s"
+	[ ${#complaints[@]} = 0 ] || printf '%s\n' 'What failed:' "${complaints[@]}"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
 }
