@@ -51,8 +51,9 @@ series: set-up
 	@patches/mail
 
 #: make deb [CONFIG=FILE]    packages of kernel and perf in build/deb; CONFIG: of the kernel
+deb: export CONFIG := $(value CONFIG)
 deb: set-up
-	@CONFIG='$(CONFIG)' $(VM)/deb.sh
+	@$(VM)/deb.sh
 
 #: make build    the three variants: build/VARIANT/bzImage, build/VARIANT/bin/perf
 build: set-up
