@@ -48,7 +48,7 @@ static bool has_own_pages(const char *line)
 		sscanf(line, "Swap: %lu kB", &kib) == 1) && kib;
 }
 
-/*
+/**
  * resident__reset_peak - the peak of what is resident is to tell of the recorder
  *
  * Not of the dynamic linker, which had its peak before main().
