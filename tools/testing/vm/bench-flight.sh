@@ -165,19 +165,8 @@ cpu_time()
 # On one CPU: the buffers of two do not reach back equally far.
 count()
 {
-	python3 - "$1" "$WORK/enough" <<-END
-		import os, sys, time
-		os.sched_setaffinity(0, {1})
-		n, fd = int(sys.argv[1]), 1000000
-		while fd < 1000000 + n if n else not os.path.exists(sys.argv[2]):
-		    for fd in range(fd, fd + 50):
-		        try:
-		            os.close(fd)
-		        except OSError:
-		            pass
-		    fd += 1
-		    time.sleep(0.002)
-	END
+	taskset -c 1 python3 "$TOP/tools/perf/tests/shell/lib/close_files.py" 1000000 \
+		$((1000000 + ($1 ? $1 : 900000000))) "$WORK/enough"
 }
 
 part_cpu()

@@ -110,5 +110,5 @@ check "samples are left in the kernel" leaves_samples_in_the_kernel
 check "delay and freeze" delays_and_freezes
 check "records a command, and measures" records_a_command
 check "a daemon, with triggers, that combines its dumps" as_a_daemon
-check "names of BPF programs" bpf_programs
+check_bpf_programs
 persistent_end

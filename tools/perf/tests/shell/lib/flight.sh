@@ -6,6 +6,7 @@
 
 # A perf that knows nothing of the flight recorder, to open what it writes.
 BASE_PERF=${BASE_PERF:-perf}
+FLIGHT_LIB=$(dirname "${BASH_SOURCE[0]}")
 RECORDER=
 
 # shellcheck disable=SC2317 # called by the trap
@@ -138,20 +139,10 @@ dead_have_names()
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
 }
 
-# close_range FIRST LAST: system calls that are told apart by their numbers, not faster
-# than anybody can read
+# close_range FIRST LAST [FILE]: see there
 close_range()
 {
-	python3 - "$1" "$2" <<-END
-		import os, sys, time
-		for fd in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
-		    try:
-		        os.close(fd)
-		    except OSError:
-		        pass
-		    if fd % 100 == 0:
-		        time.sleep(0.005)
-	END
+	python3 "$FLIGHT_LIB/close_files.py" "$@"
 }
 
 # close_files N: as many of them
@@ -206,10 +197,6 @@ run_bpf()
 # names_bpf OPTION...: a program that came and went while the recorder ran has its name
 names_bpf()
 {
-	if [ "$(cat /proc/sys/net/core/bpf_jit_enable 2>/dev/null)" != 1 ]; then
-		echo "not compiled, a BPF program has no code to be sampled"
-		return 0
-	fi
 	start_recorder "$TMP/bpf" "$@"
 	run_bpf 2
 	dump
@@ -217,6 +204,19 @@ names_bpf()
 	DUMP=$(dumps "$TMP/bpf" | head -n1)
 	"$BASE_PERF" script -i "$DUMP" -F comm,ip,sym >"$TMP/script" 2>/dev/null
 	grep -cE 'python3 +[0-9a-f]+ bpf_prog_[0-9a-f]{16}_flight_prog' "$TMP/script"
+}
+
+# The check of that; the caller's bpf_programs says which options.
+check_bpf_programs()
+{
+	local name="names of BPF programs"
+
+	if [ "$(cat /proc/sys/net/core/bpf_jit_enable 2>/dev/null)" = 1 ]; then
+		check "$name" bpf_programs
+	else
+		persistent_n=$((persistent_n + 1))
+		echo "ok $persistent_n $name # SKIP not compiled, they have no code to be sampled"
+	fi
 }
 
 is_gone()
