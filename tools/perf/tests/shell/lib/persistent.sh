@@ -21,7 +21,7 @@ check()
 	shift
 	persistent_n=$((persistent_n + 1))
 	set +e
-	text=$(set -e; "$@" 2>&1 </dev/null)
+	text=$(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND" >&2' ERR; "$@" 2>&1 </dev/null)
 	rc=$?
 	set -e
 	if [ $rc = 0 ]; then
