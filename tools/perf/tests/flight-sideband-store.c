@@ -13,6 +13,8 @@
  *   counted; 100,000 short processes leave nothing behind;
  * - dead processes whose exit was lost go, but not before their records have gone;
  * - cgroups that are gone go likewise, if that can be seen;
+ * - records of different CPUs are folded in the order of their times, whatever the
+ *   order in which they came; what cannot be folded yet is not lost to a dump;
  * - records that are too short are refused.
  */
 #include <errno.h>
@@ -26,6 +28,9 @@
 #include "util/cgroup.h"
 #include "util/debug.h"
 #include "util/event.h"
+#include "util/evlist.h"
+#include "util/evsel.h"
+#include "util/flight/fold-order.h"
 #include "util/flight/sideband-store.h"
 #include "tests.h"
 
@@ -33,6 +38,8 @@
 #define LIMIT		(1024 * 1024)
 
 static struct sideband_store *ss;
+static struct fold_order *order;
+static u64 clock_ns;
 static char text[1 << 16];
 static size_t text_len;
 
@@ -41,6 +48,13 @@ static int fold(union perf_event *event, u32 type, u16 misc, size_t size)
 	event->header.type = type;
 	event->header.misc = misc;
 	event->header.size = PERF_ALIGN(size, sizeof(u64)) + ID_SIZE;
+	if (order) {
+		/* Behind the ids of the task, and before that of the event. */
+		u64 *trailer = (void *)event + event->header.size - ID_SIZE;
+
+		trailer[1] = clock_ns;
+		return fold_order__add(order, event) == 1 ? 0 : -EINVAL;
+	}
 	return sideband_store__fold(ss, event);
 }
 
@@ -561,6 +575,131 @@ static int test__cgroups(struct test_suite *t __maybe_unused, int subtest __mayb
 	return TEST_OK;
 }
 
+static struct evlist *begin_order(size_t limit)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.sample_type	= PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
+		.sample_id_all	= 1,
+	};
+	struct evlist *evlist = evlist__new();
+	struct evsel *evsel = evsel__new(&attr);
+
+	if (!evlist || !evsel)
+		return NULL;
+	evlist__add(evlist, evsel);
+	order = begin() ? fold_order__new(evlist, ss, limit) : NULL;
+	return order ? evlist : NULL;
+}
+
+static void end_order(struct evlist *evlist)
+{
+	fold_order__delete(order);
+	order = NULL;
+	evlist__delete(evlist);
+	end();
+}
+
+/* A child of process 5, which has maps, calls exec() on a CPU that is read first. */
+static int test__order(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct evlist *evlist = begin_order(LIMIT);
+	union perf_event **events;
+	static const char parent[] = "5/5 sh; 5 1000-2000@0 /bin/sh; ";
+	static const char both[] = "5/5 sh; 5 1000-2000@0 /bin/sh; "
+				   "6/6 cc; 6 3000-4000@0 /bin/cc; ";
+
+	TEST_ASSERT_VAL("order", evlist);
+	clock_ns = 0;
+	comm(5, 5, "sh", 0);
+	map(5, 0x1000, 0x1000, 0, "/bin/sh");
+	TEST_ASSERT_VAL("without a time: at once", known(parent));
+
+	clock_ns = 20;
+	exec_process(6, "cc");
+	map(6, 0x3000, 0x1000, 0, "/bin/cc");
+	clock_ns = 10;
+	fork_process(6, 5);
+	fold_order__end_round(order);
+	TEST_ASSERT_VAL("something older may come", known(parent));
+	TEST_ASSERT_VAL("that takes memory", fold_order__used(order));
+	clock_ns = 30;
+	comm(5, 5, "sh", 0);
+	fold_order__end_round(order);
+	TEST_ASSERT_VAL("in one round", known(both));
+
+	/* The fork was written when its CPU's buffer had just been read. */
+	clock_ns = 50;
+	exec_process(7, "ls");
+	fold_order__end_round(order);
+	clock_ns = 40;
+	fork_process(7, 5);
+	clock_ns = 60;
+	exit_process(6);
+	fold_order__end_round(order);
+	TEST_ASSERT_VAL("in two rounds",
+			known("5/5 sh; 5 1000-2000@0 /bin/sh; "
+			      "6/6 cc; 6 3000-4000@0 /bin/cc; 7/7 ls; "));
+
+	/* An exit, then the fork; of a pid that is used again. */
+	clock_ns = 90;
+	exit_process(8);
+	clock_ns = 75;
+	exit_process(7);
+	clock_ns = 80;
+	fork_process(8, 5);
+	clock_ns = 85;
+	fork_process(7, 5);
+	clock_ns = 70;
+	exec_process(5, "bash");
+	fold_order__end_round(order);
+	fold_order__flush(order);
+	TEST_ASSERT_VAL("ends are the last", known("5/5 bash; 7/7 bash; "));
+	TEST_ASSERT_VAL("nothing waits", !fold_order__take(order, &events));
+	free(events);
+	end_order(evlist);
+	return TEST_OK;
+}
+
+static int test__waiting(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct evlist *evlist = begin_order(LIMIT / 8);
+	union perf_event **events;
+	size_t most = 0;
+	u32 pid;
+
+	TEST_ASSERT_VAL("order", evlist);
+	clock_ns = 12;
+	comm(5, 5, "two", 0);
+	clock_ns = 11;
+	comm(5, 5, "one", 0);
+	TEST_ASSERT_VAL("taken", fold_order__take(order, &events) == 2);
+	TEST_ASSERT_VAL("in order", !strcmp(events[0]->comm.comm, "one") &&
+			!strcmp(events[1]->comm.comm, "two"));
+	TEST_ASSERT_VAL("not folded", known(""));
+	free(events[0]);
+	free(events[1]);
+	free(events);
+	TEST_ASSERT_VAL("none waits", !fold_order__take(order, &events));
+	free(events);
+
+	/* A round that is larger than what may wait. */
+	for (pid = 100; pid < 100 + LIMIT / 100; pid++) {
+		clock_ns++;
+		comm(pid, pid, "many", 0);
+		most = max(most, fold_order__used(order));
+	}
+	pr_debug("%u waited in at most %zu bytes\n", LIMIT / 100, most);
+	TEST_ASSERT_VAL("bounded", most < LIMIT / 8 * 3 / 2);
+	fold_order__flush(order);
+	TEST_ASSERT_VAL("all are there", sideband_store__knows(ss, 100) &&
+			sideband_store__stats(ss)->processes +
+			sideband_store__stats(ss)->dropped >= LIMIT / 100);
+	end_order(evlist);
+	return TEST_OK;
+}
+
 static int test__short(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
 	static const u32 types[] = {
@@ -618,6 +757,8 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: never exceeds its limit", limit),
 	TEST_CASE("Side-band store: processes whose exit was lost", doubt),
 	TEST_CASE("Side-band store: cgroups that are gone", cgroups),
+	TEST_CASE("Side-band store: CPUs that come in any order", order),
+	TEST_CASE("Side-band store: what waits for its order", waiting),
 	TEST_CASE("Side-band store: records that are too short", short),
 	TEST_CASE("Side-band store: the longest name", huge),
 	{ .name = NULL, }

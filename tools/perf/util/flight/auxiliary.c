@@ -10,6 +10,7 @@
  * It is a file like any other: nothing in it is believed before it was checked.
  */
 #include "auxiliary.h"
+#include "fold-order.h"
 #include "sideband-store.h"
 #include "../debug.h"
 #include "../event.h"
@@ -89,7 +90,7 @@ static bool has_our_events(FILE *f, const struct perf_file_header *header, struc
 	return known;
 }
 
-static int fold_records(FILE *f, const struct perf_file_section *data, struct sideband_store *ss)
+static int fold_records(FILE *f, const struct perf_file_section *data, struct fold_order *order)
 {
 	union perf_event *event = malloc(PERF_SAMPLE_MAX_SIZE);
 	struct perf_event_header *header = &event->header;
@@ -106,9 +107,11 @@ static int fold_records(FILE *f, const struct perf_file_section *data, struct si
 		    (rest && fread(header + 1, rest, 1, f) != 1))
 			break;
 		left -= header->size;
-		if (sideband_store__is_sideband(event) && !sideband_store__fold(ss, event))
-			nr++;
+		nr += fold_order__add(order, event);
+		if (header->type == PERF_RECORD_FINISHED_ROUND)
+			fold_order__end_round(order);
 	}
+	fold_order__flush(order);
 	free(event);
 	return nr;
 }
@@ -118,22 +121,27 @@ static int fold_records(FILE *f, const struct perf_file_section *data, struct si
  * @out: how its name begins
  * @evlist: the events of the session
  * @ss: where to
+ * @limit: bytes of it that may have to wait for their order
  *
  * Return: number of records taken up; 0 if there is no such file, or it is not of this
  * session.
  */
-int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss)
+int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss,
+		    size_t limit)
 {
+	struct fold_order *order = fold_order__new(evlist, ss, limit);
 	struct perf_file_header header;
-	FILE *f = open_file(out);
+	FILE *f = order ? open_file(out) : NULL;
 	int nr = 0;
 
 	if (!f)
-		return 0;
+		goto out;
 	if (read_at(f, 0, &header, sizeof(header)) && !memcmp(&header.magic, "PERFILE2", 8) &&
 	    has_our_events(f, &header, evlist))
-		nr = fold_records(f, &header.data, ss);
+		nr = fold_records(f, &header.data, order);
 	fclose(f);
 	pr_debug("%s.auxiliary: %d records taken up\n", out, nr);
+out:
+	fold_order__delete(order);
 	return nr;
 }

@@ -2,9 +2,12 @@
 #ifndef __PERF_FLIGHT_AUXILIARY_H
 #define __PERF_FLIGHT_AUXILIARY_H
 
+#include <stddef.h>
+
 struct evlist;
 struct sideband_store;
 
-int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss);
+int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss,
+		    size_t limit);
 
 #endif /* __PERF_FLIGHT_AUXILIARY_H */

@@ -13,6 +13,7 @@
  *	what does not change: conversion of time, ids, CPUs
  *	the state before the oldest round, without times (see sideband-store.c)
  *	FINISHED_INIT
+ *	what waits to become part of that state, as one round (see fold-order.c)
  *	round by round: its records as they came, FINISHED_ROUND
  *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
  *
@@ -383,6 +384,8 @@ static void scan_rounds(struct dump *d)
 	struct ring_store_round round;
 	bool more;
 
+	for (int i = 0; i < d->source->nr_waiting; i++)
+		scan(d->source->waiting[i], d);
 	for (more = ring_store__first(d->source->ring, &round); more;
 	     more = ring_store__next(d->source->ring, &round))
 		ring_store__walk(d->source->ring, &round, scan, d);
@@ -479,6 +482,24 @@ static bool is_wanted(pid_t pid, void *data)
 	return true;
 }
 
+/* Marks with nothing between them say nothing; and one round takes none inside. */
+static int end_round(struct dump *d, u64 before)
+{
+	if (d->written == before || d->source->kernel)
+		return 0;
+	return put_mark(d, PERF_RECORD_FINISHED_ROUND);
+}
+
+static int put_waiting(struct dump *d)
+{
+	u64 before = d->written;
+	int err = 0;
+
+	for (int i = 0; i < d->source->nr_waiting && !err; i++)
+		err = put_record(d->source->waiting[i], d);
+	return err ?: end_round(d, before);
+}
+
 static int put_rounds(struct dump *d)
 {
 	struct ring_store_round round;
@@ -492,8 +513,8 @@ static int put_rounds(struct dump *d)
 		err = ring_store__walk(d->source->ring, &round, put_record, d);
 		if (err == -EBADMSG)
 			err = 0;
-		if (!err && d->written != before && !d->source->kernel)
-			err = put_mark(d, PERF_RECORD_FINISHED_ROUND);
+		if (!err)
+			err = end_round(d, before);
 	}
 	return err;
 }
@@ -513,6 +534,8 @@ static int put_data(struct dump *d)
 		err = sideband_store__emit(d->source->sideband, is_wanted, put_state, d);
 	if (!err)
 		err = put_mark(d, PERF_RECORD_FINISHED_INIT);
+	if (!err)
+		err = put_waiting(d);
 	if (!err)
 		err = put_rounds(d);
 	if (!err && d->source->kernel)

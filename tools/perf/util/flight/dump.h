@@ -12,6 +12,7 @@ struct kernel_store;
 struct perf_session;
 struct ring_store;
 struct sideband_store;
+union perf_event;
 
 /**
  * struct dump_cover - how a buffer was read that is not perf's own
@@ -29,7 +30,9 @@ struct dump_cover {
  * @evlist: the events
  * @ring: the retained rounds
  * @kernel: samples that the kernel's buffers held, or NULL
- * @sideband: the state before them
+ * @sideband: the state before them, but for what waits to be folded
+ * @waiting: that, in the order of the times
+ * @nr_waiting: records of it
  * @covers: for each CPU, or NULL for perf's own buffers
  * @preamble: records that belong at the beginning of each file
  * @preamble_len: bytes of them
@@ -40,6 +43,8 @@ struct dump_source {
 	struct ring_store	*ring;
 	struct kernel_store	*kernel;
 	struct sideband_store	*sideband;
+	union perf_event	**waiting;
+	int			nr_waiting;
 	const struct dump_cover	*covers;
 	const void		*preamble;
 	size_t			preamble_len;

@@ -9,7 +9,8 @@
  * behind that:
  *
  *	synthesized ---> preamble, side-band store
- *	                                  ^ folded when evicted
+ *	                                  ^ folded when evicted, in the order
+ *	                                  | of the times (fold-order.c)
  *	pieces, rounds ----------> ring store
  *	                                  |
  *	triggers ---> a child, that writes both ---> OUT.sample.TIME
@@ -19,8 +20,8 @@
  * kernel-store.c; rounds hold side-band alone.
  *
  * Who bounds what: -M SIZE is one budget. The side-band store may take half of it
- * at most; the ring store has what is left, to the byte, so that it shrinks when
- * the machine has many tasks. The preamble is of fixed size. The kernel's own
+ * at most, and what is on its way there an eighth; the ring store has what is left,
+ * to the byte, so that it shrinks when the machine has many tasks. The preamble is of fixed size. The kernel's own
  * buffers take no more than a quarter of SIZE, as flight-opts.c sees to, so that
  * a pass over them always finds room.
  *
@@ -60,6 +61,7 @@
 #include "daemon.h"
 #include "dump.h"
 #include "dump-files.h"
+#include "fold-order.h"
 #include "kernel-store.h"
 #include "manifest.h"
 #include "on-dump.h"
@@ -98,6 +100,9 @@
 /* What the side-band store may take of the memory at most. */
 #define SIDEBAND_SHARE	2
 
+/* And what waits to be folded there. */
+#define WAITING_SHARE	8
+
 /* OUT.auxiliary is written anew after each dump, and otherwise that often. */
 #define AUXILIARY_INTERVAL	((u64)(60 * NSEC_PER_SEC))
 
@@ -114,6 +119,8 @@ struct flight_recorder {
 	struct evlist			*evlist;
 	struct ring_store		*ring;
 	struct sideband_store		*sideband;
+	struct fold_order		*order;
+	u64				folded;		/* rounds before this are, wholly */
 	char				*preamble;
 	size_t				preamble_len;
 	int				epoll_fd;
@@ -201,11 +208,17 @@ static int fold_evicted(union perf_event *event, void *data)
 {
 	struct flight_recorder *fr = data;
 
-	/* What has no room is counted there, and is no reason to stop. */
-	sideband_store__fold(fr->sideband, event);
-	if (event->header.type == PERF_RECORD_LOST)
+	if (!fold_order__add(fr->order, event) && event->header.type == PERF_RECORD_LOST)
 		fr->lost_events++;
 	return 0;
+}
+
+static void round_is_gone(u64 pos, void *data)
+{
+	struct flight_recorder *fr = data;
+
+	fold_order__end_round(fr->order);
+	fr->folded = pos;
 }
 
 static int store_preamble(struct flight_recorder *fr, const void *buf, size_t size)
@@ -223,10 +236,10 @@ static int store_preamble(struct flight_recorder *fr, const void *buf, size_t si
 /* The side-band grows and shrinks at the cost of the rounds. */
 static void share_memory(struct flight_recorder *fr)
 {
-	size_t sideband = sideband_store__stats(fr->sideband)->used;
+	size_t sideband = sideband_store__stats(fr->sideband)->used + fold_order__used(fr->order);
 
 	ring_store__set_budget(fr->ring, fr->opts->store - sideband);
-	sideband_store__settle(fr->sideband, ring_store__tail(fr->ring));
+	sideband_store__settle(fr->sideband, fr->folded);
 	if (fr->lost_events != fr->seen_lost) {
 		fr->seen_lost = fr->lost_events;
 		sideband_store__doubt(fr->sideband, ring_store__head(fr->ring));
@@ -294,7 +307,8 @@ void flight_recorder__cover(struct flight_recorder *fr, int cpu, const char *way
 void flight_recorder__recover(struct flight_recorder *fr)
 {
 	sideband_store__set_id_hdr_size(fr->sideband, evlist__id_hdr_size(fr->evlist));
-	auxiliary__fold(fr->opts->out, fr->evlist, fr->sideband);
+	auxiliary__fold(fr->opts->out, fr->evlist, fr->sideband,
+			fr->opts->store / WAITING_SHARE);
 }
 
 /* Is the process in the state before the records? */
@@ -410,7 +424,9 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 		.preamble_len	= fr->preamble_len,
 	};
 	struct dump_result result = {};
+	int nr = fold_order__take(fr->order, &source.waiting);
 
+	source.nr_waiting = max(nr, 0);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -420,7 +436,7 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 
 	if (request && fr->opts->overwrite)
 		source.kernel = kernel_store__take(fr->evlist, fr->last_run_clock);
-	if (request && fr->opts->overwrite && !source.kernel)
+	if (nr < 0 || (request && fr->opts->overwrite && !source.kernel))
 		result.err = -ENOMEM;
 	else if (request)
 		write_dump(&source, request, &result);
@@ -537,10 +553,7 @@ static void begin_auxiliary(struct flight_recorder *fr, u64 now)
 	int err;
 
 	fr->auxiliary_due = now + AUXILIARY_INTERVAL;
-	/*
-	 * Records of different CPUs are folded in the order of their arrival: an exit may
-	 * have come before its fork.
-	 */
+	/* The kernel does not tell of a cgroup's end. */
 	sideband_store__doubt(fr->sideband, head);
 	if (head == fr->auxiliary_head && !fr->auxiliary_failed)
 		return;
@@ -854,7 +867,8 @@ static void print_status(void *data, FILE *f)
 		.uptime		= now - fr->started,
 		.memory		= fr->opts->memory,
 		.used		= ring_store__stats(fr->ring)->used +
-				  sideband_store__stats(fr->sideband)->used,
+				  sideband_store__stats(fr->sideband)->used +
+				  fold_order__used(fr->order),
 		.sideband	= sideband_store__stats(fr->sideband)->used,
 		.window		= ring_store__first(fr->ring, &round) ? now - round.time : 0,
 		.dumps		= fr->dumps,
@@ -954,10 +968,12 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 	fr->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	fr->ring = ring_store__new(fo->store, fold_evicted, fr);
 	fr->sideband = sideband_store__new(fo->store / SIDEBAND_SHARE, 0);
-	if (fr->epoll_fd < 0 || fr->timer_fd < 0 || !fr->ring || !fr->sideband ||
+	fr->order = fold_order__new(evlist, fr->sideband, fo->store / WAITING_SHARE);
+	if (fr->epoll_fd < 0 || fr->timer_fd < 0 || !fr->ring || !fr->sideband || !fr->order ||
 	    watch(fr, fr->timer_fd))
 		goto out_delete;
 	ring_store__evict_unseen(fr->ring, PERF_RECORD_SAMPLE);
+	ring_store__on_gone(fr->ring, round_is_gone);
 	if ((fo->on_dump || fo->archive) && on_dump__init())
 		goto out_delete;
 	if (fo->comp_level && ring_store__compress(fr->ring, fo->comp_level))
@@ -981,6 +997,7 @@ void flight_recorder__delete(struct flight_recorder *fr)
 	if (!fr)
 		return;
 	ring_store__delete(fr->ring);
+	fold_order__delete(fr->order);
 	sideband_store__delete(fr->sideband);
 	free(fr->preamble);
 	free(fr->covers);

@@ -102,6 +102,7 @@ struct ring_store {
 	bool			is_open;
 	bool			refused;	/* the open round found no room */
 	ring_store_record_t	evict;
+	ring_store_gone_t	gone;
 	u32			unseen;		/* type of record that goes unseen */
 	void			*data;
 	unsigned char		*bounce;
@@ -174,6 +175,16 @@ out_unmap:
 out_free:
 	free(rs);
 	return NULL;
+}
+
+/**
+ * ring_store__on_gone - call a function behind the last record of each round that goes
+ * @rs: the store
+ * @gone: the function
+ */
+void ring_store__on_gone(struct ring_store *rs, ring_store_gone_t gone)
+{
+	rs->gone = gone;
 }
 
 /**
@@ -419,6 +430,8 @@ static void evict_round(struct ring_store *rs, const struct ring_store_round *ro
 {
 	if (rs->evict)
 		walk(rs, round, rs->unseen, rs->evict, rs->data);
+	if (rs->gone)
+		rs->gone(rs->tail, rs->data);
 	rs->stats.evicted_rounds++;
 	rs->stats.evicted_bytes += round->raw;
 	rs->stats.bytes -= round->raw;

@@ -19,6 +19,13 @@ struct ring_store;
 typedef int (*ring_store_record_t)(union perf_event *event, void *data);
 
 /**
+ * typedef ring_store_gone_t - a round has been evicted, and all of its records shown
+ * @pos: where it began
+ * @data: what was given to ring_store__new()
+ */
+typedef void (*ring_store_gone_t)(u64 pos, void *data);
+
+/**
  * struct ring_store_round - a round that is in the store
  * @pos: position of its first record
  * @len: bytes that its records take
@@ -57,6 +64,7 @@ struct ring_store_stats {
 struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void *data);
 void ring_store__delete(struct ring_store *rs);
 void ring_store__evict_unseen(struct ring_store *rs, u32 type);
+void ring_store__on_gone(struct ring_store *rs, ring_store_gone_t gone);
 int ring_store__compress(struct ring_store *rs, int level);
 
 int ring_store__append(struct ring_store *rs, const void *piece, size_t len);

@@ -14,7 +14,8 @@
  *	|------------ folded into this store -------------|-- as recorded --| now
  *
  * It is the state of the machine at the oldest retained round, exactly, as each
- * record is folded in its order, with all before it and none behind it. That
+ * record is folded in its order, with all before it and none behind it: fold-order.c
+ * sees to that, and holds back for a round what may not be folded yet. That
  * answers when the state of a task may go: when its exit is folded, for then the
  * task exited before the oldest retained round, and no sample of it is left. A
  * process that lived and died in the window does not get here before its last
