@@ -68,7 +68,10 @@ def sample(name, attr, ns, cpu, tid, comm, stack):
 
 
 def scene(samples):
-    """A hot function between 4 s and 6 s, else reads; CPU 3 idles, and begins at 3 s"""
+    """
+    A hot function between 4 s and 6 s, else reads; CPU 3 idles, and begins at 3 s; CPU 1
+    loses what came from 2 s to 2.5 s
+    """
     step = WINDOW * 4 // samples
     # 2000 call chains, of many depths.
     many = [frames(*[('level_%d_%d' % (n, n * v % 50), '/usr/bin/server')
@@ -79,7 +82,7 @@ def scene(samples):
         hot = 4 * NSEC <= ns < 6 * NSEC
         stack = many[(0 if hot else 1000) + i // 4 % 1000] if samples > 100000 else (
             STACKS['hot' if hot else 'read'])
-        if cpu == 3 and ns < 3 * NSEC:
+        if cpu == 3 and ns < 3 * NSEC or cpu == 1 and 2 * NSEC <= ns < 2.5 * NSEC:
             continue
         if cpu == 3:
             yield ns, cpu, 0, 'swapper', STACKS['idle']
@@ -367,6 +370,38 @@ def dark(t):
     t.browser.devtools('Emulation.setEmulatedMedia', features=[])
 
 
+def lost_part(t):
+    """What is not known does not look idle: nothing but a hatch is where samples were lost"""
+    t.open()
+    window = t.figures['trigger'] - t.figures['oldest']
+    known = max(s[0] for s in t.given if s[1] == 1 and s[0] < 2.5 * NSEC)
+    # From [where a share of the window is, of the row of a CPU]: is it drawn on, and what is said?
+    look = '''const c = document.getElementById("cpus"), box = c.getBoundingClientRect();
+        const width = box.width - 72, height = box.height / 4, ratio = c.width / box.width;
+        const x = 64 + arguments[0] * width, y = arguments[1] * height;
+        const at = c.getContext("2d").getImageData(x * ratio, (y + 2) * ratio, 40 * ratio,
+                                                   (height - 12) * ratio).data;
+        c.dispatchEvent(new PointerEvent("pointermove",
+            {bubbles: true, clientX: box.x + x, clientY: box.y + y + 10}));
+        let drawn = 0;
+        for (let i = 3; i < at.length; i += 4)
+            drawn += at[i] > 0;
+        return [drawn / at.length * 4, document.getElementById("hover").textContent];'''
+    drawn, said = t.browser.run(look, (known + 0.1 * NSEC) / window, 1)
+    if not 0.1 < drawn < 0.6:
+        raise AssertionError('hatched: %r' % drawn)
+    if 'no samples' not in said or not said.endswith('17 records were lost in %.3f ms'
+                                                    % ((2.5 * NSEC - known) / 1e6)):
+        raise AssertionError(said)
+    drawn, said = t.browser.run(look, 2.6 * NSEC / window, 1)
+    if drawn < 0.8 or 'lost' in said:
+        raise AssertionError('beside it: %r %s' % (drawn, said))
+    if 'no records' not in t.browser.text('#legend'):
+        raise AssertionError('the legend does not tell')
+    # That it was read back.
+    t.browser.complaints()
+
+
 def empty(t):
     for name, options in (('nothing', {'samples': 0, 'manifest': False}),
                           ('plain', {'switches': False, 'manifest': False})):
@@ -435,6 +470,7 @@ def main():
                 ('off-CPU time', off_cpu, False),
                 ('it follows the size of the window', resize, False),
                 ('dark mode', dark, False),
+                ('what was lost does not look idle', lost_part, False),
                 ('nothing to show is said', empty, False),
                 ('without d3 the rest works', without_library, False),
                 ('500,000 samples', large, False)):

@@ -11,7 +11,8 @@ is counted:
     cells     (bin, CPU, event, task, chain) -> samples; a bin is a slice of time, so
               that 500,000 samples are that many cells at most, and mostly far fewer
     Switches  who ran, and who did not, from sched:sched_switch or --switch-events
-    marks     lost records and throttling, with their time
+    marks     throttling, with its time, and lost records, with the part that nothing is
+              known about: from the last record of the CPU before them on
 
 At the end figures() counts what the summary shows, and Page writes the same, with the
 cells as arrays of integers in base64, into one HTML file: style, script, d3 and
@@ -23,6 +24,7 @@ records themselves.
 import argparse
 import array
 import base64
+import bisect
 import datetime
 import html
 import json
@@ -253,8 +255,23 @@ class Recording:
         else:
             self.switches.enter(time, cpu, task, tid)
 
-    def mark(self, kind, cpu, time, count=1):
-        self.marks.append((kind, cpu, time, count))
+    def throttled(self, cpu, time):
+        self.marks.append(('throttled', cpu, time, 1, time))
+
+    def lost(self, losses):
+        """
+        (CPU, time, records) each: the kernel says so when there is room again, so nothing
+        is known since the record before. To be called when all samples have been seen.
+        """
+        times = defaultdict(list)
+        for sample in self.samples:
+            times[sample[1]].append(sample[0])
+        for cpu, switches in self.switches.by_cpu.items():
+            times[cpu] = sorted(times[cpu] + switches)
+        for cpu, time, count in losses:
+            before = bisect.bisect_left(times[cpu], time)
+            self.marks.append(('lost', cpu, time, count,
+                               times[cpu][before - 1] if before else time))
 
 
 def run_perf(*args):
@@ -597,7 +614,8 @@ class Page:
             'chains': {'parent': packed('i', [c[0] for c in chains]),
                        'frame': packed('i', [c[1] for c in chains])},
             'cells': self.cells(), 'off': self.waits(), 'switches': self.switches(),
-            'marks': [(kind, cpu, time - self.start, n) for kind, cpu, time, n in self.r.marks],
+            'marks': [(kind, cpu, time - self.start, n, since - self.start)
+                      for kind, cpu, time, n, since in self.r.marks],
             'hasSwitches': bool(self.r.switches.by_cpu),
         })
         return figures
@@ -668,8 +686,7 @@ def write_page(figures, path):
 
 
 def trace_end():
-    for cpu, time, count in machine.lost():
-        recording.mark('lost', cpu, time, count)
+    recording.lost(machine.lost())
     figures = Figures(recording, machine)
     counted = figures.all()
     try:
@@ -699,7 +716,7 @@ def context_switch(time, cpu, pid, tid, _next_pid, _next_tid, _machine, out, pre
 
 
 def throttle(time, _id, _stream, cpu, _pid, _tid):
-    recording.mark('throttled', cpu, time)
+    recording.throttled(cpu, time)
 
 
 args = arguments()

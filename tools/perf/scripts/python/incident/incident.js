@@ -350,10 +350,15 @@ function drawMarks(c, cpu, y, height)
 		c.fillStyle = scheme.gap;
 		c.fillRect(x, y + 1, 4, height - 2);
 	}
-	for (const [kind, which, time, n] of data.marks) {
-		const at = toX(time / data.bin);
+	for (const [kind, which, time, n, since] of data.marks) {
+		const at = toX(time / data.bin), from = Math.max(toX(since / data.bin), MARGIN);
+		const to = Math.min(at, MARGIN + plotWidth());
 
-		if (which !== cpu.cpu || at < MARGIN || at > MARGIN + plotWidth())
+		if (which !== cpu.cpu)
+			continue;
+		if (to - from > 1)
+			hatch(c, from, y + 2, to - from, height - 4);
+		if (at < MARGIN || at > MARGIN + plotWidth())
 			continue;
 		c.fillStyle = kind === 'lost' ? scheme.lost : scheme.throttled;
 		c.fillRect(at - 1, y + 1, n > 1 ? 3 : 2, height - 2);
@@ -536,12 +541,15 @@ function describe(event)
 		}
 	for (const i of switchesOf.get(cpu.cpu))
 		many += inside(switches.bin[i]) ? switches.count[i] : 0;
+	const lost = data.marks.find(([kind, which, time, , since]) => kind === 'lost' &&
+		which === cpu.cpu && since < (bin + wide) * data.bin && time >= bin * data.bin);
 	const who = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3)
 		.map(([comm, n]) => comm + ' ' + share(n, total)).join(', ');
 
 	return `CPU ${cpu.cpu} at ${signed(timeOf(bin), 3)}: ` +
 		(total ? `${number(total)} samples: ${who}` : 'no samples') +
-		(data.hasSwitches ? `; ${number(many)} switches` : '');
+		(data.hasSwitches ? `; ${number(many)} switches` : '') +
+		(lost ? `; ${number(lost[3])} records were lost in ${duration(lost[2] - lost[4])}` : '');
 }
 
 function followMouse()
@@ -598,7 +606,8 @@ function showLegend()
 	if (data.cpus.some((cpu) => cpu.given_up))
 		items.push(item('background: var(--gap)', 'given up while read', 'line-mark'));
 	if (data.cpus.some((cpu) => cpu.oldest === null ||
-			   (cpu.oldest - data.start) > data.width / 500))
+			   (cpu.oldest - data.start) > data.width / 500) ||
+	    data.marks.some(([, , time, , since]) => time - since > data.width / 500))
 		items.push(item('', 'no records', 'hatch'));
 	$('legend').replaceChildren(...items);
 }
@@ -919,7 +928,8 @@ function showWhat()
 
 	rows.splice(2, 0, ['Window', duration(data.window_ns)], ['Samples', number(data.samples)]);
 	$('what').replaceChildren(...rows.map(([name, value]) =>
-		element('div', name === 'Command' ? {class: 'wide'} : {}, element('dt', {}, name),
+		element('div', name === 'Command' || name === 'File' ? {class: 'wide'} : {},
+			element('dt', {}, name),
 			element('dd', {}, name === 'Command' || name === 'Boot' || name === 'File'
 				? element('code', {}, value) : value))));
 	$('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
