@@ -51,7 +51,7 @@ series: set-up
 	@patches/mail
 
 #: make deb [CONFIG=FILE]    packages of kernel and perf in build/deb; CONFIG: of the kernel
-deb: export CONFIG := $(value CONFIG)
+deb: override export CONFIG := $(value CONFIG)
 deb: set-up
 	@$(VM)/deb.sh
 

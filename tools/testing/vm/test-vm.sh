@@ -85,6 +85,35 @@ bad_words()
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
 }
 
+# What make is told comes to the script as it is: quotes, and a $ that is the shell's.
+make_reads_nothing()
+{
+	local dir name target word
+	word="it's \"a\" b\$x \$(shell echo read)"
+	dir=$(mktemp -d)
+	# shellcheck disable=SC2016 # for the scripts
+	for name in deps.sh build.sh vm.sh deb.sh run-tests.sh; do
+		printf '#!/bin/sh\necho "$CMD|$APPEND|$ONLY|$CONFIG" >"$SAID"\n' >"$dir/$name"
+		chmod +x "$dir/$name"
+	done
+	unset MAKEFLAGS MAKEOVERRIDES
+	# Of the environment, and of the command line.
+	while read -r target name; do
+		env "$name=$word" SAID="$dir/1" make -s -C "$TOP" VM="$dir" "$target"
+		SAID=$dir/2 make -s -C "$TOP" VM="$dir" "$target" "$name=$word"
+		cat "$dir/2"
+		cmp "$dir/1" "$dir/2" || break
+		grep -F "$word" "$dir/1" || break
+	done <<-END
+		vm CMD
+		vm APPEND
+		test ONLY
+		deb CONFIG
+	END
+	rm -r "$dir"
+	[ -z "$target" ]
+}
+
 tap_run "the guest sees the host's files, its own /tmp and OUT; its status comes through" guest_view
 tap_run "a command without an end is stopped with status 124" time_out
 tap_run "a machine that dies gives 99" dead_machine
@@ -92,4 +121,5 @@ tap_run "a kernel WARNING gives 99 whatever the command said" warning_seen
 tap_run "leaked kernel memory gives 99" leak_seen
 tap_run "an interrupt leaves no QEMU behind" interrupt
 tap_run "unknown accelerators and variants are refused" bad_words
+tap_run "make hands on what it is told as it is" make_reads_nothing
 tap_end
