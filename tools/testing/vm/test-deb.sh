@@ -139,14 +139,15 @@ in_root()
 make_root()
 {
 	local tar=$BUILD/roots/$SUITE.tar
-	if [ ! -s "$tar" ]; then
+	if [ ! -s "$tar" ] || [ "$(cat "$tar.holds" 2>/dev/null)" != "$INCLUDE" ]; then
 		rm -rf "$BUILD/roots/$SUITE.new"
 		mkdir -p "$BUILD/roots"
 		debootstrap --variant=minbase --include=$INCLUDE "$SUITE" \
 			"$BUILD/roots/$SUITE.new" "$MIRROR" || return
 		rm -f "$BUILD/roots/$SUITE.new"/var/cache/apt/archives/*.deb
 		tar -C "$BUILD/roots/$SUITE.new" --numeric-owner -cf "$tar.new" . &&
-			mv "$tar.new" "$tar" && rm -rf "$BUILD/roots/$SUITE.new"
+			mv "$tar.new" "$tar" && echo "$INCLUDE" >"$tar.holds" &&
+			rm -rf "$BUILD/roots/$SUITE.new" || return
 	fi
 	rm -rf "$ROOT"
 	mkdir -p "$ROOT"
@@ -280,12 +281,14 @@ recorder_dumps()
 		sleep 0.2
 	done
 	sleep 2
-	echo 'dump of the package' | socat -t 60 - UNIX-CONNECT:rec.sock
+	echo 'dump of the package' | socat -t 60 - UNIX-CONNECT:rec.sock >rec.answer
 	kill $recorder
 	wait $recorder
-	cat rec.said
-	perf-flight script -i rec.sample.*Z -F comm,time | head -n 5 | grep . &&
-		perf-flight script report incident -i rec.sample.*Z -o /root/incident.html &&
+	cat rec.said rec.answer
+	grep '"file"' rec.answer && [ "$(find . -name 'rec.sample.*Z' | wc -l)" = 2 ] || return
+	set -- rec.sample.*Z
+	perf-flight script -i "$1" -F comm,time | head -n 5 | grep . &&
+		perf-flight script report incident -i "$1" -o /root/incident.html &&
 		[ -s /root/incident.html ]
 }
 
