@@ -412,6 +412,22 @@ static void settle_dump(const struct flight_opts *fo, const char *path, const ch
 		pr_err("--on-dump or --archive could not be started: %s\n", strerror(-err));
 }
 
+/* Have what is not in the stores; only now, as this child may do with it what it likes. */
+static int gather(struct flight_recorder *fr, const struct dump_request *request,
+		  struct dump_source *source)
+{
+	int nr = fold_order__take(fr->order, &source->waiting);
+
+	source->nr_waiting = max(nr, 0);
+	if (request && fr->opts->overwrite)
+		source->kernel = kernel_store__take(fr->evlist, fr->last_run_clock);
+	if (nr >= 0 && (source->kernel || !request || !fr->opts->overwrite))
+		return 0;
+	if (request)
+		pr_err("There is no memory for a dump. Recording goes on.\n");
+	return -ENOMEM;
+}
+
 static void run_child(struct flight_recorder *fr, const struct dump_request *request, int fd)
 {
 	struct dump_source source = {
@@ -424,9 +440,7 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 		.preamble_len	= fr->preamble_len,
 	};
 	struct dump_result result = {};
-	int nr = fold_order__take(fr->order, &source.waiting);
 
-	source.nr_waiting = max(nr, 0);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -434,13 +448,10 @@ static void run_child(struct flight_recorder *fr, const struct dump_request *req
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
 
-	if (request && fr->opts->overwrite)
-		source.kernel = kernel_store__take(fr->evlist, fr->last_run_clock);
-	if (nr < 0 || (request && fr->opts->overwrite && !source.kernel))
-		result.err = -ENOMEM;
-	else if (request)
+	result.err = gather(fr, request, &source);
+	if (!result.err && request)
 		write_dump(&source, request, &result);
-	else
+	else if (!result.err)
 		result.err = dump__write_auxiliary(&source, fr->opts->out);
 	if (request && !result.err)
 		settle_dump(fr->opts, result.path, request->action);
