@@ -21,9 +21,9 @@
  *
  * Who bounds what: -M SIZE is one budget. The side-band store may take half of it
  * at most, and what is on its way there an eighth; the ring store has what is left,
- * to the byte, so that it shrinks when the machine has many tasks. The preamble is of fixed size. The kernel's own
- * buffers take no more than a quarter of SIZE, as flight-opts.c sees to, so that
- * a pass over them always finds room.
+ * to the byte, so that it shrinks when the machine has many tasks. The preamble is
+ * of fixed size. The kernel's own buffers take no more than a quarter of SIZE, as
+ * flight-opts.c sees to, so that a pass over them always finds room.
  *
  * States:
  *
