@@ -12,8 +12,8 @@
 #			record to a file
 #	gap		dumps, per cent, in which a number is missing of those that a program
 #			counts up meanwhile; base: --overwrite
-#	signal		from the signal to the complete file, in ms; base: --overwrite
-#			--switch-output=signal
+#	signal		from the signal to the complete file, in ms: when it got its name, by
+#			the file system; base: --overwrite --switch-output=signal
 #
 # All of it in one guest, so that only perf differs; files are on its /tmp.
 #
@@ -80,6 +80,13 @@ stop()
 	wait "$pid" 2>/dev/null || true
 }
 
+# So many seconds, without another process: that would be recorded, and take CPU time
+# from what is measured.
+idle()
+{
+	read -rt "$1" -u 7 || true
+}
+
 # The file of the dump that a signal asks for: it has its name when it is complete.
 dump()
 {
@@ -88,13 +95,12 @@ dump()
 		signal=USR2 pattern='d.2*'
 	fi
 	kill -"$signal" "$pid"
-	for ((i = 0; i < 12000; i++)); do
-		dump=$(find "$WORK" -name "$pattern" | head -n1)
-		if [ -n "$dump" ]; then
+	for ((i = 0; i < 3000; i++)); do
+		for dump in "$WORK"/$pattern; do
 			dump=${dump%.json}
-			return 0
-		fi
-		sleep 0.005
+			[ ! -e "$dump" ] || return 0
+		done
+		idle 0.02
 	done
 	cat "$WORK/log" >&2
 	die "no dump"
@@ -192,14 +198,15 @@ part_cpu()
 
 part_signal()
 {
-	local variant t0 i
+	local variant t0 t1 i
 	for ((i = 0; i < RUNS; i++)); do
 		for variant in "${VARIANTS[@]}"; do
 			start_keeping "$variant" 8192 "${CLOSES[@]}"
 			count 50000
-			t0=$(date +%s%N)
+			t0=${EPOCHREALTIME/[.,]/}
 			dump "$variant"
-			echo "$variant signal $((($(date +%s%N) - t0) / 1000000))"
+			t1=$(stat -c %.6Z "$dump")
+			echo "$variant signal $(((${t1/[.,]/} - t0) / 1000))"
 			stop
 		done
 	done
@@ -237,6 +244,7 @@ part_gaps()
 guest()
 {
 	local part
+	exec 7<> <(:)
 	echo "# files on $(stat -f -c %T /tmp), Linux $(uname -r), $(nproc) CPUs"
 	for part in $PARTS; do
 		"part_$part"
