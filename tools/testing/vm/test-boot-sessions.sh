@@ -3,7 +3,8 @@
 #
 # Sessions from the kernel's command line: they record before there is a user space, and
 # what cannot be started is named, and stops nothing. A machine check that is injected
-# by QEMU's monitor is read back through persistent/mce_record/.
+# by QEMU's monitor is read back through persistent/mce_record/. The commands of the guide to
+# sessions are run beside them: it has one of the command line, too.
 #
 # usage: test-boot-sessions.sh		on the host
 #	 test-boot-sessions.sh guest	in the guest
@@ -105,6 +106,8 @@ guest()
 	tap_run "what cannot be started is reported by name" bad_ones_are_named
 	tap_run "they record from boot" records_from_boot
 	tap_run "an injected machine check is in mce_record" machine_check_is_read
+	tap_run "the commands of persistent-events.rst work" "$TOP/tools/testing/vm/test-guide.sh" \
+		"$TOP/Documentation/admin-guide/perf/persistent-events.rst"
 	tap_run "they are claimed as any other" are_claimed
 	tap_end
 }
@@ -137,6 +140,6 @@ if [ "${1-}" = guest ]; then
 	guest
 else
 	OUT=${OUT:-$BUILD/out/boot-sessions}
-	export OUT TIMEOUT=${TIMEOUT:-190}
+	export OUT TIMEOUT=${TIMEOUT:-230}
 	host
 fi
