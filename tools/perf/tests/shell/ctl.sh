@@ -98,27 +98,29 @@ promtool_agrees()
 
 answers_on() { echo help | socat -t 60 - "UNIX-CONNECT:$1" | grep -q '"ok": true'; }
 
-# A recorder in a directory of its own, with a name that needs quoting.
+# A recorder in a directory of its own; the names of both need quoting, also for socat,
+# which is given a link.
 prints_metrics_of_recorders()
 {
-	local recorder i dir=$TMP/'a "dir" \ of names'
+	local recorder i dir=$TMP/'a "dir" \ of names' name='"rec\order"'
 
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
 	lacks 'perf_flight_window' perf ctl --prometheus
 	mkdir "$dir"
 	cd "$dir"
-	perf record -M 8M -e cpu-clock -F 99 -a --trigger socket -o rec >/dev/null 2>&1 &
+	ln -s "$name.sock" sock
+	perf record -M 8M -e cpu-clock -F 99 -a --trigger socket -o "$name" >/dev/null 2>&1 &
 	recorder=$!
 	for ((i = 0; i < 600; i++)); do
-		! answers_on rec.sock 2>/dev/null || break
+		! answers_on sock 2>/dev/null || break
 		sleep 0.1
 	done
-	echo dump | socat -t 60 - UNIX-CONNECT:rec.sock | grep '"file"'
-	echo status | socat -t 60 - UNIX-CONNECT:rec.sock >"$TMP/before"
+	echo dump | socat -t 60 - UNIX-CONNECT:sock | grep '"file"'
+	echo status | socat -t 60 - UNIX-CONNECT:sock >"$TMP/before"
 	perf ctl --prometheus >"$TMP/prom"
-	echo status | socat -t 60 - UNIX-CONNECT:rec.sock >"$TMP/after"
+	echo status | socat -t 60 - UNIX-CONNECT:sock >"$TMP/after"
 	cat "$TMP/before" "$TMP/prom"
-	python3 - "$TMP" "$dir/rec" $recorder <<-'EOF'
+	python3 - "$TMP" "$dir/$name" $recorder <<-'EOF'
 	import json, re, sys
 	before, after = [json.load(open(sys.argv[1] + "/" + f)) for f in ("before", "after")]
 	quoted = sys.argv[2].replace("\\", "\\\\").replace('"', '\\"')
@@ -191,6 +193,10 @@ strangers_see_names_alone()
 s = d[0]
 assert s["name"] == "ta" and s["cpus"] is None and s["memory"] is None, s
 assert s["window"] is None and "oldest" not in s, s'
+	# In the metrics what is not known is left out: it is not 0.
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus >"$TMP/prom"
+	grep -qx 'perf_persistent_sessions 2' "$TMP/prom"
+	lacks '{session=' cat "$TMP/prom"
 	fails 1 'No permission' setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl -i ta
 }
 
