@@ -5,18 +5,38 @@
  *
  * If PERSISTENT_WINDOW is the path of kernel/events/tests/persistent_window.ko, the two
  * are held up in the kernel until they meet, at each place where they can: it is a test's
- * windows that say where. Without it they meet by chance.
+ * windows that say where.
+ *
+ * Without it they meet by chance. Each round draws which of them is first, and by how
+ * much, up to what it takes, so that every part of the one comes to lie beside every part
+ * of the other. A test says how many rounds had both in the kernel at once, and in
+ * how many the left one began: one that tries no race, or always in the same order,
+ * proves nothing. With PERSISTENT_MEET a test fails whose sides did not meet. That is for
+ * machines whose CPUs run at once: an emulator that has them take turns (ACCEL=single)
+ * leaves an operation in its midst now and then only.
+ *
+ * Some of the operations wait for a grace period of RCU, which is most of their time. It is
+ * expedited in three rounds of four.
  */
 #define _GNU_SOURCE
 
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
 
-#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
+#define ONLINE		"/sys/devices/system/cpu/cpu1/online"
+#define RCU_EXPEDITED	"/sys/kernel/rcu_expedited"
+
+/* Nobody waits longer than that for the other's operation to be under way. */
+#define MAX_LEAD_NS	500000000
+
+/* Of so many rounds, the two must meet in one if they are to, and each be first in one. */
+#define ROUNDS_TO_MEET	500
+#define ROUNDS_FIRST	50
 
 /* Where the two sides are held up: COMM:FUNCTION, see persistent_window.c. */
 struct window {
@@ -55,7 +75,25 @@ static struct {
 	int64_t			ret[2];
 	int			err[2];
 	unsigned int		got;
+	/* When they may begin, and when they were in the kernel; all in ns. */
+	unsigned int		here;
+	uint64_t		zero;
+	uint64_t		start[2];
+	uint64_t		began[2];
+	uint64_t		ended[2];
+	/* How long they take, of late. */
+	uint64_t		took[2];
+	unsigned int		met;
+	unsigned int		left_first;
 } duel;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
 
 static void side_got(int side, int64_t ret)
 {
@@ -63,10 +101,40 @@ static void side_got(int side, int64_t ret)
 	duel.err[side] = ret < 0 ? errno : 0;
 }
 
+/* Emulators that have one thread for all CPUs turn to the next. */
+static void relax(void)
+{
+#if defined(__x86_64__)
+	asm volatile("pause" : : : "memory");
+#elif defined(__aarch64__)
+	asm volatile("yield" : : : "memory");
+#else
+	asm volatile("" : : : "memory");
+#endif
+}
+
+/* Lets both go at once, or one as much before the other as fight() drew. */
+static void wait_for_start(int side)
+{
+	unsigned int spins = 0;
+	uint64_t zero;
+
+	/* The clock starts when both are awake. */
+	if (__atomic_add_fetch(&duel.here, 1, __ATOMIC_ACQ_REL) == 2)
+		__atomic_store_n(&duel.zero, now_ns(), __ATOMIC_RELEASE);
+	while (!(zero = __atomic_load_n(&duel.zero, __ATOMIC_ACQUIRE))) {
+		relax();
+		/* They share a CPU while the other one is away. */
+		if (!(++spins % 4096))
+			sched_yield();
+	}
+	while (now_ns() - zero < duel.start[side])
+		relax();
+}
+
 static void *side(void *arg)
 {
-	unsigned int seed = (uintptr_t)arg;
-	unsigned int spin;
+	int me = !!arg;
 
 	/* So that the window knows them. */
 	prctl(PR_SET_NAME, arg ? "right" : "left");
@@ -74,10 +142,10 @@ static void *side(void *arg)
 		pthread_barrier_wait(&duel.gate);
 		if (duel.over)
 			return NULL;
-		/* Who comes first changes. */
-		for (spin = rand_r(&seed) % 2000; spin; spin--)
-			asm volatile("" : : : "memory");
-		(arg ? duel.kind->right : duel.kind->left)();
+		wait_for_start(me);
+		duel.began[me] = now_ns();
+		(me ? duel.kind->right : duel.kind->left)();
+		duel.ended[me] = now_ns();
 		pthread_barrier_wait(&duel.gate);
 	}
 }
@@ -101,11 +169,42 @@ static bool have_window(void)
 	return !access(WINDOW_PARAM "met", R_OK);
 }
 
-static void fight(void)
+/*
+ * The one or the other is first, by up to what it takes: most often by little, as what one
+ * takes that has to wait for the other is more than what it takes alone.
+ */
+static void draw_lead(unsigned int *seed)
 {
-	set_window("armed", "1");
+	unsigned int second = rand_r(seed) % 2;
+
+	duel.start[!second] = 0;
+	duel.start[second] = rand_r(seed) % (rand_r(seed) % (duel.took[!second] + 1) + 1);
+}
+
+static void note_fight(void)
+{
+	int i;
+
+	duel.met += duel.began[0] < duel.ended[1] && duel.began[1] < duel.ended[0];
+	duel.left_first += duel.began[0] < duel.began[1];
+	for (i = 0; i < 2; i++) {
+		uint64_t took = duel.ended[i] - duel.began[i];
+
+		took = took < MAX_LEAD_NS ? took : MAX_LEAD_NS;
+		duel.took[i] = duel.round ? (duel.took[i] * 3 + took) / 4 : took;
+	}
+}
+
+static void fight(unsigned int *seed)
+{
+	if (have_window())
+		set_window("armed", "1");
+	draw_lead(seed);
+	duel.here = 0;
+	duel.zero = 0;
 	pthread_barrier_wait(&duel.gate);
 	pthread_barrier_wait(&duel.gate);
+	note_fight();
 }
 
 static void close_all(void)
@@ -122,17 +221,30 @@ static void fight_rounds(struct __test_metadata *_metadata, const struct duel_ki
 			 const struct window *window)
 {
 	unsigned int nr = rounds() / (kind->one_of ?: 1) ?: 1;
+	unsigned int seed = getpid();
+	uint64_t from = now_ns();
 
 	duel.kind = kind;
 	duel.got = 0;
+	duel.met = 0;
+	duel.left_first = 0;
+	memset(duel.took, 0, sizeof(duel.took));
 	for (duel.round = 0; duel.round < nr; duel.round++) {
+		if (!window && duel.round % 4 < 2)
+			write_long(RCU_EXPEDITED, duel.round % 4);
 		kind->begin();
-		fight();
+		fight(&seed);
 		kind->check(_metadata);
 		close_all();
 	}
 	if (!window) {
-		TH_LOG("%u rounds, %u outcomes of one kind", nr, duel.got);
+		TH_LOG("%u rounds in %.0f s: at once in %u, left first in %u, %u of one outcome",
+		       nr, (now_ns() - from) / 1e9, duel.met, duel.left_first, duel.got);
+		/* Or it tests nothing. */
+		if (getenv("PERSISTENT_MEET"))
+			EXPECT_LE(nr / ROUNDS_TO_MEET, duel.met);
+		EXPECT_LE(nr / ROUNDS_FIRST, duel.left_first);
+		EXPECT_LE(nr / ROUNDS_FIRST, nr - duel.left_first);
 		return;
 	}
 	TH_LOG("%s and %s met in %ld of %u rounds, %u outcomes of one kind", window->left,
@@ -209,6 +321,7 @@ FIXTURE_TEARDOWN(duels)
 	pthread_barrier_wait(&duel.gate);
 	pthread_join(self->sides[0], NULL);
 	pthread_join(self->sides[1], NULL);
+	write_long(RCU_EXPEDITED, 0);
 	EXPECT_BALANCE();
 	close(self->keep);
 	if (have_window())

@@ -50,7 +50,9 @@ static int dup_fd(int *slot)
 	return fd;
 }
 
-static void make(unsigned int slot, unsigned int *seed)
+/* The steps: each says whether it got something done. */
+
+static bool make(unsigned int slot, unsigned int *seed)
 {
 	char name[16];
 	int fd, old = swap_fd(&shared.creator[slot], open_comm(rand_r(seed) % 2));
@@ -71,28 +73,32 @@ static void make(unsigned int slot, unsigned int *seed)
 		__atomic_add_fetch(&shared.made, 1, __ATOMIC_RELAXED);
 	}
 	close(fd);
+	return id > 0;
 }
 
-static void join(unsigned int slot, unsigned int *seed)
+static bool join(unsigned int slot, unsigned int *seed)
 {
 	int64_t id = __atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED);
 	int fd = open_comm(rand_r(seed) % 2);
+	bool joined;
 
-	unclaim(fd, rand_r(seed) % 3 ? 0 : PERF_PERSISTENT_PARTIAL, id, "");
+	joined = unclaim(fd, rand_r(seed) % 3 ? 0 : PERF_PERSISTENT_PARTIAL, id, "") > 0;
 	if (rand_r(seed) % 2)
 		claim(fd);
 	close(fd);
+	return joined;
 }
 
-static void open_reader(unsigned int slot, unsigned int *seed)
+static bool open_reader(unsigned int slot, unsigned int *seed)
 {
 	int64_t id = __atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED);
 	int fd = reopen(id, rand_r(seed) % 2, rand_r(seed) % 2);
 
 	close(swap_fd(&shared.reader[slot], fd));
+	return fd >= 0;
 }
 
-static void use_reader(unsigned int slot, unsigned int *seed)
+static bool use_reader(unsigned int slot, unsigned int *seed)
 {
 	struct pollfd p = { .fd = dup_fd(&shared.reader[slot]), .events = POLLIN };
 	struct perf_persistent_info inf;
@@ -111,26 +117,29 @@ static void use_reader(unsigned int slot, unsigned int *seed)
 			munmap(base, PAGE);
 			close(p.fd);
 			munmap(base + PAGE, inf.data_size);
-			return;
+			return true;
 		}
 	}
 	close(p.fd);
+	return false;
 }
 
-static void claim_any(unsigned int slot, unsigned int *seed)
+static bool claim_any(unsigned int slot, unsigned int *seed)
 {
 	int fd = dup_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot]);
+	bool claimed = claim(fd) > 0;
 
-	claim(fd);
 	close(fd);
+	return claimed;
 }
 
 /* All events of a session, as one who wants it to end. */
-static void claim_session(int64_t id)
+static bool claim_session(int64_t id)
 {
 	struct perf_persistent_info inf;
-	int cpu, fd;
+	bool claimed = false;
 	unsigned int index;
+	int cpu, fd;
 
 	for (cpu = 0; cpu < 2; cpu++) {
 		inf.nr_events = 1;
@@ -142,27 +151,30 @@ static void claim_session(int64_t id)
 				continue;
 			}
 			info(fd, &inf);
-			claim(fd);
+			claimed |= claim(fd) > 0;
 			close(fd);
 		}
 	}
+	return claimed;
 }
 
-static void claim_whole(unsigned int slot, unsigned int *seed)
+static bool claim_whole(unsigned int slot, unsigned int *seed)
 {
-	claim_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED));
+	return claim_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED));
 }
 
-static void close_any(unsigned int slot, unsigned int *seed)
+static bool close_any(unsigned int slot, unsigned int *seed)
 {
-	close(swap_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot], -1));
+	return !close(swap_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot],
+			      -1));
 }
 
-static void meddle(unsigned int slot, unsigned int *seed)
+static bool meddle(unsigned int slot, unsigned int *seed)
 {
 	int fd = dup_fd(&shared.creator[slot]), other = open_comm(rand_r(seed) % 2);
 	struct perf_event_attr attr = comm_attr();
 	struct perf_persistent_info inf;
+	bool member;
 	void *base;
 
 	ioctl(other, PERF_EVENT_IOC_SET_OUTPUT, fd);
@@ -171,7 +183,8 @@ static void meddle(unsigned int slot, unsigned int *seed)
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	close(event_open(&attr, -1, rand_r(seed) % 2, fd, 0));
-	if (!info(fd, &inf)) {
+	member = !info(fd, &inf);
+	if (member) {
 		base = map(fd, inf.data_size, PROT_READ);
 		close(fd);
 		fd = -1;
@@ -182,6 +195,7 @@ static void meddle(unsigned int slot, unsigned int *seed)
 	claim(other);
 	close(other);
 	close(fd);
+	return member;
 }
 
 /* A process that dies somewhere between. */
@@ -205,7 +219,7 @@ static void die_young(unsigned int slot, unsigned int *seed)
 	waitpid(pid, NULL, 0);
 }
 
-static void list(unsigned int slot, unsigned int *seed)
+static bool list(unsigned int slot, unsigned int *seed)
 {
 	static const char * const files[] = {
 		"events/%s", "sessions/%s/cpus", "sessions/%s/memory", "sessions/%s/state",
@@ -213,25 +227,47 @@ static void list(unsigned int slot, unsigned int *seed)
 	char name[16];
 
 	snprintf(name, sizeof(name), "race%u-", slot);
-	sysfs(files[rand_r(seed) % ARRAY_SIZE(files)], name);
 	nr_entries(DEVICE "/sessions");
+	return *sysfs(files[rand_r(seed) % ARRAY_SIZE(files)], name);
 }
+
+static struct {
+	const char	*name;
+	bool		(*step)(unsigned int slot, unsigned int *seed);
+	/* Of NR_SHARES, how many are of this one. */
+	unsigned int	shares;
+	unsigned int	tried;
+	unsigned int	done;
+} steps[] = {
+	{ "make",	make,		2 },
+	{ "join",	join,		2 },
+	{ "open",	open_reader,	2 },
+	{ "read",	use_reader,	2 },
+	{ "claim",	claim_any,	1 },
+	{ "claim all",	claim_whole,	2 },
+	{ "close",	close_any,	1 },
+	{ "meddle",	meddle,		1 },
+	{ "list",	list,		1 },
+};
+
+#define NR_SHARES	14
 
 static void *race(void *arg)
 {
-	static void (*const steps[])(unsigned int slot, unsigned int *seed) = {
-		make, make, join, join, open_reader, open_reader, use_reader, use_reader,
-		claim_any, claim_whole, close_any, meddle, list,
-	};
 	unsigned int seed = (uintptr_t)arg;
 
 	while (!__atomic_load_n(&shared.stop, __ATOMIC_RELAXED)) {
-		unsigned int step = rand_r(&seed) % ARRAY_SIZE(steps);
+		unsigned int share = rand_r(&seed) % NR_SHARES, i = 0;
 
-		if (rand_r(&seed) % 64)
-			steps[step](rand_r(&seed) % NR_SLOTS, &seed);
-		else
+		if (!(rand_r(&seed) % 64)) {
 			die_young(0, &seed);
+			continue;
+		}
+		while (share >= steps[i].shares)
+			share -= steps[i++].shares;
+		__atomic_add_fetch(&steps[i].tried, 1, __ATOMIC_RELAXED);
+		if (steps[i].step(rand_r(&seed) % NR_SLOTS, &seed))
+			__atomic_add_fetch(&steps[i].done, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
@@ -252,6 +288,8 @@ static void claim_all_left(void)
 FIXTURE(races)
 {
 	struct balance	before;
+	/* Keeps perf's static keys as they are. */
+	int		keep;
 };
 
 FIXTURE_SETUP(races)
@@ -261,6 +299,7 @@ FIXTURE_SETUP(races)
 	if (!have_persistent())
 		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
+	self->keep = open_comm(0);
 	self->before = take_balance();
 	ASSERT_EQ(0, self->before.sessions);
 }
@@ -270,6 +309,7 @@ FIXTURE_TEARDOWN(races)
 {
 	EXPECT_EQ(0, nr_entries(DEVICE "/sessions"));
 	EXPECT_EQ(self->before.events, nr_entries(DEVICE "/events"));
+	close(self->keep);
 }
 
 /* PERSISTENT_RACES_SECS may ask for more. */
@@ -292,6 +332,11 @@ TEST_F_TIMEOUT(races, all, 7200)
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	TH_LOG("%u sessions", shared.made);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		TH_LOG("%s: done in %u of %u", steps[i].name, steps[i].done, steps[i].tried);
+		/* Or it tests nothing; if it ran for long enough. */
+		EXPECT_TRUE(steps[i].done || shared.made < 100);
+	}
 	for (i = 0; i < NR_SLOTS; i++) {
 		close(shared.creator[i]);
 		close(shared.reader[i]);
