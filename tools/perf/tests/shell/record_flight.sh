@@ -207,21 +207,9 @@ stops()
 	opens "$DUMP"
 }
 
-# What comes in the delay is in the dump: its clock is that of /proc/uptime.
 delays()
 {
-	local hit
-
-	start_recorder "$TMP/i" -M 4M -e cpu-clock -F 499 -a --trigger signal,delay=4s
-	hit=$(cut -d' ' -f1 /proc/uptime)
-	kill -USR1 "$RECORDER"
-	wait_for has_dumps "$TMP/i" 1
-	stop_recorder INT
-	DUMP=$(dumps "$TMP/i" | head -n1)
-	echo "hit at $hit, newest $(json "$DUMP" newest)"
-	awk "BEGIN { exit !($(json "$DUMP" newest) > $hit + 3.9) }"
-	"$BASE_PERF" script -i "$DUMP" -F time | tr -d ' :' |
-		awk -v hit="$hit" '$1 > hit { n++ } END { print n + 0, "behind it"; exit n < 100 }'
+	records_in_delay "$TMP/i" -M 4M -e cpu-clock -F 499 -a
 }
 
 # A storm makes one dump, which says how many triggers it stands for.

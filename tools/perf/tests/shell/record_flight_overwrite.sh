@@ -67,13 +67,7 @@ leaves_samples_in_the_kernel()
 
 delays_and_freezes()
 {
-	start_recorder "$TMP/d" -M 8M --overwrite -e cpu-clock -F 499 -a --trigger signal,delay=3s
-	kill -USR1 "$RECORDER"
-	run_dead
-	wait_for has_dumps "$TMP/d" 1
-	DUMP=$(dumps "$TMP/d")
-	dead_have_names "$DUMP"
-	stop_recorder INT
+	records_in_delay "$TMP/d" -M 8M --overwrite -e cpu-clock -F 499 -a
 	start_recorder "$TMP/e" -M 8M --overwrite -e cpu-clock -F 499 -a --trigger signal,freeze
 	run_dead
 	dump

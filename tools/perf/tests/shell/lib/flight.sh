@@ -139,6 +139,24 @@ dead_have_names()
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
 }
 
+# records_in_delay OUT OPTION...: what comes in the delay of a trigger is in the dump, whose
+# clock is that of /proc/uptime
+records_in_delay()
+{
+	local hit
+
+	start_recorder "$@" --trigger signal,delay=4s
+	hit=$(cut -d' ' -f1 /proc/uptime)
+	kill -USR1 "$RECORDER"
+	wait_for has_dumps "$OUT_NAME" 1
+	stop_recorder INT
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	echo "hit at $hit, newest $(json "$DUMP" newest)"
+	awk "BEGIN { exit !($(json "$DUMP" newest) > $hit + 3.9) }"
+	"$BASE_PERF" script -i "$DUMP" -F time | tr -d ' :' |
+		awk -v hit="$hit" '$1 > hit { n++ } END { print n + 0, "behind it"; exit n < 100 }'
+}
+
 # close_range FIRST LAST [FILE]: see there
 close_range()
 {
