@@ -49,19 +49,22 @@ as_root()
 }
 
 # promtool, for the test of perf ctl --prometheus, is taken out of its package: to install
-# that would start a server. Without it that check is left out.
+# that of Debian 12, which is the server's, would start it. Without it that check is left out.
 fetch_promtool()
 {
-	local dir=${TOP:+$TOP/build/promtool}
+	local dir=${TOP:+$TOP/build/promtool} package
 	if [ -z "$dir" ] || [ -d "$dir" ] || command -v promtool >/dev/null; then
 		return 0
 	fi
 	mkdir -p "$dir"
-	if ! (cd "$dir" && apt-get -qq download prometheus &&
-		dpkg-deb --fsys-tarfile prometheus_*.deb |
-		tar -x --strip-components=3 ./usr/bin/promtool) >/dev/null 2>&1; then
+	for package in promtool prometheus; do
+		(cd "$dir" && apt-get -qq download $package &&
+			dpkg-deb --fsys-tarfile ${package}_*.deb |
+			tar -x --strip-components=3 ./usr/bin/promtool) >/dev/null 2>&1 || continue
+		break
+	done
+	[ -x "$dir/promtool" ] ||
 		say "promtool could not be fetched: the metrics are not checked with it"
-	fi
 	rm -f "$dir"/*.deb
 }
 
@@ -116,9 +119,9 @@ for p in "${hard[@]}"; do
 		say "$p is in none of the lists: mend what apt-get said above, then run this again"
 		exit 1
 	else
-		say "$p is not in this machine's suites: this project needs Debian 12, with" \
-		    "'deb http://security.debian.org/debian-security bookworm-security main'" \
-		    "in /etc/apt/sources.list, or Debian 13"
+		say "$p is not in this machine's suites: this project needs Debian 12 or 13, with" \
+		    "'deb http://deb.debian.org/debian-security CODENAME-security main', where" \
+		    "CODENAME is bookworm or trixie, in /etc/apt/sources.list"
 		exit 1
 	fi
 done
