@@ -100,8 +100,11 @@ fi
 say "asking apt-get for the package lists"
 # One source of many may fail, and what is wanted come from another.
 lists_are_old=
+# Who has no network is told so at once, not after three tries for each package.
+tries=()
 if ! as_root apt-get -qq -o APT::Update::Error-Mode=any update; then
 	lists_are_old=1
+	tries=(-o Acquire::Retries=0)
 	say "apt-get update failed: check the network, the proxy and /etc/apt/sources.list;" \
 	    "going on with the lists that are there"
 fi
@@ -130,7 +133,7 @@ if [ ${#install[@]} = 0 ]; then
 fi
 say "installing ${#install[@]} packages: ${install[*]}"
 if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
-	install "${install[@]}" >/dev/null; then
+	"${tries[@]}" install "${install[@]}" >/dev/null; then
 	say "apt-get install failed, see above: check the network and the space on the disk" \
 	    "(about 3 GB), then run 'make deps' again"
 	exit 1
