@@ -982,12 +982,16 @@ static void close_faults(int nth)
 	close(nth);
 }
 
-/* Opens /proc/thread-self/fail-nth, for allocations; -1 without CONFIG_FAULT_INJECTION. */
+/*
+ * Opens /proc/thread-self/fail-nth, for allocations; -1 without CONFIG_FAULT_INJECTION.
+ * With PERSISTENT_FAULTS_VERBOSE=2 the stack of each fault is in the log.
+ */
 static int open_faults(void)
 {
-	static const char * const settings[][2] = {
+	const char *verbose = getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0";
+	const char *settings[][2] = {
 		{ DEBUGFS "/failslab/ignore-gfp-wait",		"N" },
-		{ DEBUGFS "/failslab/verbose",			"0" },
+		{ DEBUGFS "/failslab/verbose",			verbose },
 		{ DEBUGFS "/fail_page_alloc/ignore-gfp-wait",	"N" },
 		{ DEBUGFS "/fail_page_alloc/ignore-gfp-highmem", "N" },
 		{ DEBUGFS "/fail_page_alloc/min-order",		"0" },
@@ -1068,7 +1072,8 @@ TEST_F_TIMEOUT(ctx_data, fork_fails, 300)
 /* An event that cannot be made, at any of its steps, takes nothing from others. */
 TEST_F_TIMEOUT(ctx_data, open_fails, 300)
 {
-	struct perf_event_attr attr = stack_attr(BIG);
+	struct perf_event_attr attr;
+	const char *pmu;
 	struct recording r;
 	int nth = open_faults(), fd, i;
 	unsigned int n, fails = 0;
@@ -1076,9 +1081,11 @@ TEST_F_TIMEOUT(ctx_data, open_fails, 300)
 
 	if (nth < 0)
 		SKIP(return, "no CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC");
-	/* Alone, and beside others of the same kind */
-	for (i = 0; i < 4; i++) {
-		if (i == 2)
+	/* Alone, with data of one piece and of two, and beside others of the same kind */
+	for (i = 0; i < 6; i++) {
+		pmu = i / 2 == 1 ? SMALL : BIG;
+		attr = stack_attr(pmu);
+		if (i == 4)
 			ASSERT_EQ(0, record(&r, BIG, -1, false));
 		for (n = 1, failed = true; failed; n++) {
 			ASSERT_GT(2000, n);
@@ -1090,8 +1097,8 @@ TEST_F_TIMEOUT(ctx_data, open_fails, 300)
 				EXPECT_TRUE(failed);
 			}
 			close(fd);
-			if (i < 2)
-				EXPECT_EQ(0, tasks_with_data(BIG, 0));
+			if (i < 4)
+				EXPECT_EQ(0, tasks_with_data(pmu, 0));
 		}
 	}
 	TH_LOG("%u failed", fails);
