@@ -498,4 +498,115 @@ TEST_F(rb_reserved, races_with_munmap)
 	close(fd);
 }
 
+/*
+ * A writer between reservation and publication
+ */
+
+#define WINDOW		"persistent_window"
+#define WINDOW_PARAM	"/sys/module/" WINDOW "/parameters/"
+
+struct held_writer {
+	pthread_barrier_t	gate;
+	int			cpu;
+	pid_t			tid;
+};
+
+static int set_window(const char *param, const char *value)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), WINDOW_PARAM "%s", param);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ret = write(fd, value, strlen(value));
+	close(fd);
+	return ret < 0 ? -1 : 0;
+}
+
+static bool is_held_up(void)
+{
+	char c = 0;
+	int fd = open(WINDOW_PARAM "waiting", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, &c, 1) != 1)
+		c = 0;
+	close(fd);
+	return c == '1';
+}
+
+static void *write_held_up(void *arg)
+{
+	struct held_writer *writer = arg;
+
+	pin(writer->cpu);
+	writer->tid = syscall(__NR_gettid);
+	pthread_barrier_wait(&writer->gate);
+	/* Its event is open, and the window armed. */
+	pthread_barrier_wait(&writer->gate);
+	write_records(1);
+	pthread_barrier_wait(&writer->gate);
+	/* The head was read: at its exit it writes more. */
+	pthread_barrier_wait(&writer->gate);
+	return NULL;
+}
+
+/*
+ * What is reserved counts before it is published. A writer is held up in between, in
+ * perf_output_end(), by kernel/events/tests/persistent_window.ko, whose path is in
+ * PERSISTENT_WINDOW.
+ */
+TEST_F_TIMEOUT(rb_reserved, unpublished, 120)
+{
+	const char *module = getenv("PERSISTENT_WINDOW");
+	struct held_writer writer = { .cpu = self->cpu };
+	int fd, tries, waits, seen = 0;
+	pthread_t thread;
+	uint64_t head;
+	void *base;
+
+	if (!module)
+		SKIP(return, "PERSISTENT_WINDOW is not the path of the module");
+	if (self->other < 0)
+		SKIP(return, "needs two CPUs");
+	fd = open(module, O_RDONLY | O_CLOEXEC);
+	ASSERT_EQ(0, syscall(__NR_finit_module, fd, "wait_us=1000000", 0));
+	close(fd);
+	/* Its name is what it writes, when it gets there. */
+	ASSERT_EQ(0, set_window("left", "1234567:perf_output_end"));
+	ASSERT_EQ(0, pin(self->other));
+
+	/* On a busy machine it may go on before it was looked at. */
+	for (tries = 0; tries < 10 && !seen; tries++) {
+		pthread_barrier_init(&writer.gate, NULL, 2);
+		ASSERT_EQ(0, pthread_create(&thread, NULL, write_held_up, &writer));
+		pthread_barrier_wait(&writer.gate);
+		fd = open_comm(writer.tid, -1, false);
+		ASSERT_GE(fd, 0);
+		base = map(fd, NR_PAGES);
+		ASSERT_NE(MAP_FAILED, base);
+		head = data_head(base);
+		ASSERT_EQ(0, set_window("armed", "1"));
+		pthread_barrier_wait(&writer.gate);
+
+		for (waits = 0; waits < 10000 && !is_held_up(); waits++)
+			usleep(100);
+		ASSERT_EQ(0, reserved_head(fd, head, &self->reserved));
+		if (data_head(base) == head && is_held_up()) {
+			seen++;
+			EXPECT_EQ(RECORD_SIZE, self->reserved.behind);
+		}
+		pthread_barrier_wait(&writer.gate);
+		EXPECT_EQ(head - RECORD_SIZE, data_head(base));
+		pthread_barrier_wait(&writer.gate);
+		pthread_join(thread, NULL);
+		unmap(base, NR_PAGES);
+		close(fd);
+	}
+	EXPECT_EQ(1, seen);
+	EXPECT_EQ(0, set_window("left", ""));
+	EXPECT_EQ(0, syscall(__NR_delete_module, WINDOW, O_NONBLOCK));
+}
+
 TEST_HARNESS_MAIN
