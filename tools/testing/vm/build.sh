@@ -56,7 +56,10 @@ fragments()
 	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
 	case $1 in
 	patched) printf '%s\n' "$VM/config/patched.config" ;;
-	debug) printf '%s\n' "$VM/config/patched.config" "$VM/config/debug.config" ;;
+	debug)
+		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
+			"$VM/config/debug.config"
+		;;
 	esac
 }
 

@@ -5,9 +5,10 @@
 # base variant and in the patched one at the same time, and compared by name. What
 # only reads tables (no kernel in it, minutes under emulation) runs on the host.
 #
-# usage: perf-verdicts.sh [shell|selftests]
+# usage: perf-verdicts.sh [shell|selftests|kunit]
 #	shell: the base's shell suites instead, one by one, each with a time-out (minutes
-#	each under emulation); selftests: its perf_events kselftests, in debug as well
+#	each under emulation); selftests: its perf_events kselftests, in debug as well;
+#	kunit: KUnit suites, in small kernels that are built for it, see kunit.sh
 #
 # The verdicts are in $OUT/table.md, side by side.
 set -uo pipefail
@@ -62,7 +63,7 @@ shell_suites()
 	done
 }
 
-# verdicts VARIANT TIMEOUT COMMAND: in the guest, as "name: verdict" to $OUT/VARIANT
+# verdicts VARIANT TIMEOUT COMMAND: in the guest, its output to $OUT/VARIANT.log
 verdicts()
 {
 	VARIANT=$1 SMP=2 MEM='' ACCEL=single ICOUNT='' APPEND='' TIMEOUT=$2 \
@@ -91,6 +92,15 @@ run_shell()
 run_selftests()
 {
 	verdicts "$1" 500 "$TOP/tools/testing/vm/kselftests.sh ${SELFTESTS[*]}"
+}
+
+# Each case is "ok N suite: case" of what is read here.
+run_kunit()
+{
+	"$TOP/tools/testing/vm/kunit.sh" "$1" >"$OUT/$1.kmsg" 2>&1 || return 1
+	awk '/^    # Subtest: / { suite = $3 }
+	     /^    (not )?ok [0-9]/ { sub(/ok [0-9]+ /, "&" suite ": "); sub(/^ +/, ""); print }' \
+		"$OUT/$1.kmsg" >"$OUT/$1.log"
 }
 
 # in_guest NUMBER...: one by one. A time-out is a verdict, too.
@@ -134,6 +144,8 @@ compare()
 	while IFS= read -r name; do
 		before=$(verdict_of base "$name")
 		after=$(verdict_of "$1" "$name")
+		# Of debug alone
+		[ "$before$after" ] || continue
 		case "$before>$after" in
 		'FAILED!>FAILED!') echo "# fails on the base as well: $name" ;;
 		'Timeout>Timeout') echo "# takes over $LIMIT s on the base as well: $name" ;;
@@ -174,10 +186,10 @@ if [ "$KIND" = in-guest ]; then
 	in_guest "$@"
 	exit
 fi
-if [ "$KIND" = selftests ]; then
-	WHAT=selftest
-	OTHERS=(patched debug)
-fi
+case $KIND in
+selftests) WHAT=selftest OTHERS=(patched debug) ;;
+kunit) WHAT=KUnit OTHERS=(patched debug) ;;
+esac
 mkdir -p "$OUT"
 run_variant base &
 pid=$!
@@ -191,6 +203,6 @@ if [ $rc != 0 ]; then
 	tap_ok 1 "they run to their end on base and ${OTHERS[*]}"
 fi
 compare patched
-[ "$KIND" != selftests ] || compare debug " (debug)"
+[ ${#OTHERS[@]} = 1 ] || compare debug " (debug)"
 write_table
 tap_end

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Run the KUnit suites of config/kunit-suites.config on a variant, and print the kernel's
+# log, which is KTAP. They run before there is an init. Of base and patched a small kernel is
+# built, which has them: the variants themselves are without. Debug has them, and ours.
+# Status 99: the log has a splat, or no end.
+#
+# usage: kunit.sh [base|patched|debug]
+set -euo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+CONFIG=$TOP/tools/testing/vm/config
+VARIANT=${1:-debug}
+WORK=$BUILD/kunit/$VARIANT
+export PATH=/usr/lib/ccache:$PATH LC_ALL=C
+export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
+
+configure()
+{
+	local files=("$CONFIG/kunit.config" "$CONFIG/kunit-suites.config") line
+	[ "$VARIANT" = base ] || files+=("$CONFIG/patched.config")
+	cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$WORK/.want.new"
+	if ! cmp -s "$WORK/.want.new" "$WORK/.want"; then
+		make -s -C "$BUILD/$VARIANT/src" O="$WORK" \
+			KCONFIG_ALLCONFIG="$WORK/.want.new" allnoconfig >"$WORK.config.log" 2>&1 ||
+			die "configuring failed: $WORK.config.log"
+		mv "$WORK/.want.new" "$WORK/.want"
+	fi
+	while read -r line; do
+		grep -qxF "$line" "$WORK/.config" || die "$VARIANT: $line did not take effect"
+	done < <(grep -v '=n$' "$WORK/.want")
+}
+
+# boot KERNEL MACHINE MEMORY: it ends by a reset, at which QEMU ends, too.
+boot()
+{
+	local log=$WORK.log
+	timeout "${TIMEOUT:-280}" setpriv --pdeathsig KILL qemu-system-x86_64 -machine "$2" \
+		-cpu max -accel tcg,thread=single -m "$3" -smp 2,sockets=2 -nodefaults \
+		-no-user-config -no-reboot -display none -monitor none -serial stdio -kernel "$1" \
+		-append "console=ttyS0 panic=-1 kunit.enable=1 kunit_shutdown=reboot" </dev/null |
+		tr -d '\r' | sed -uE 's/^\[ *[0-9.]+\] //' | tee "$log"
+	! grep -qE '^(BUG|WARNING|INFO|Kernel panic)\>' "$log" || exit 99
+	grep -qx 'reboot: machine restart' "$log" || exit 99
+}
+
+mkdir -p "$WORK"
+case $VARIANT in
+base|patched)
+	"$TOP/tools/testing/vm/build.sh" --stage-only
+	configure
+	run_logged "KUnit kernel $VARIANT" "$WORK.build.log" \
+		make -C "$BUILD/$VARIANT/src" O="$WORK" -j"$JOBS" bzImage
+	# Without ACPI there is the MP table, which knows sockets.
+	boot "$WORK/arch/x86/boot/bzImage" pc 1G
+	;;
+debug)
+	[ -f "$BUILD/debug/bzImage" ] || die "debug is not built: make build/debug/bzImage"
+	boot "$BUILD/debug/bzImage" q35 3G
+	;;
+*)
+	die "there are base, patched and debug"
+	;;
+esac
