@@ -72,7 +72,8 @@ try()
 	local patch=$1 name by status=1
 	name=$(basename "$patch" .patch)
 	copy_tree
-	if ! patch -s -p1 -F2 --no-backup-if-mismatch -d "$TREE" <"$patch" >"$WORK/$name.build.log" 2>&1; then
+	if ! patch -s -p1 -F2 --no-backup-if-mismatch -d "$TREE" <"$patch" \
+		>"$WORK/$name.build.log" 2>&1; then
 		by="does not apply any more: $(head -n1 "$WORK/$name.build.log")"
 	elif ! build "$(field Build "$patch")" "$name"; then
 		by="does not build: $WORK/$name.build.log"
