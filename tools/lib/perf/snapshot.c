@@ -115,6 +115,15 @@
 #endif
 
 /*
+ * The copy is given memory for what the buffer holds, and for what comes meanwhile, in
+ * parts of it.
+ */
+#define MARGIN		8
+#ifndef MADV_POPULATE_WRITE
+# define MADV_POPULATE_WRITE	23
+#endif
+
+/*
  * Copies that the writer may lap: before half as much is copied, and, of a page,
  * before this way is given up.
  */
@@ -150,6 +159,7 @@ struct perf_snapshot {
 
 	/* The copy: byte 0 was at position info.head. */
 	unsigned char			*copy;
+	size_t				populated;
 	size_t				copied;
 	size_t				intact;
 
@@ -562,19 +572,36 @@ static void forget(struct perf_snapshot *snap)
 	snap->cursor = 0;
 }
 
+/*
+ * Page faults in the copy would give the writer time to run ahead. A buffer that is not full
+ * is not given what it does not need.
+ */
+static void populate(struct perf_snapshot *snap)
+{
+	uint64_t len = distance(load_head(snap), 0);
+	size_t margin = snap->size / MARGIN;
+
+	len = len < snap->size ? len : snap->size;
+	if (snap->populated && len <= snap->populated)
+		return;
+	len = len + margin < snap->size ? len + margin : snap->size;
+	len = (len + snap->page_size - 1) & ~(uint64_t)(snap->page_size - 1);
+	/* Kernels before 5.14 do not do it; they lose some of the buffer, no more. */
+	madvise(snap->copy + snap->populated, len - snap->populated, MADV_POPULATE_WRITE);
+	snap->populated = len;
+}
+
 int perf_snapshot__prepare(struct perf_snapshot *snap)
 {
-	void *copy;
+	void *copy = snap->copy;
 
-	if (snap->copy)
-		return 0;
-
-	/* Page faults would give the writer time to run ahead. */
-	copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (!copy)
+		copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		return -errno;
 	snap->copy = copy;
+	populate(snap);
 	return 0;
 }
 
@@ -584,6 +611,7 @@ void perf_snapshot__release(struct perf_snapshot *snap)
 	if (snap->copy)
 		munmap(snap->copy, snap->size);
 	snap->copy = NULL;
+	snap->populated = 0;
 	free(snap->records);
 	snap->records = NULL;
 	snap->room = 0;

@@ -11,7 +11,8 @@
  *	trigger, pass over the side-band begins at T, child is forked, samples are copied
  *
  * Samples from behind T may be of tasks whose side-band came behind that pass. They were
- * taken after the trigger, and are left out.
+ * taken after the trigger, and are left out. A copy is walked twice for a dump; where the
+ * first of them is, nearly at the end, is remembered for the second time.
  */
 #include "kernel-store.h"
 #include "../debug.h"
@@ -32,6 +33,8 @@ struct kernel_buffer {
 	void			*base;
 	size_t			len;
 	struct perf_snapshot	*snap;
+	union perf_event	*late;		/* the first one that is left out */
+	bool			walked;
 	int			err;
 	struct snapshot_cover	cover;
 };
@@ -123,6 +126,35 @@ void kernel_store__delete(struct kernel_store *ks)
 	free(ks);
 }
 
+static bool is_late(struct kernel_store *ks, union perf_event *event)
+{
+	u64 time;
+
+	return !evlist__parse_sample_timestamp(ks->evlist, event, &time) &&
+	       time != -1ULL && time > ks->until;
+}
+
+static int kernel_buffer__walk(struct kernel_buffer *kb, struct kernel_store *ks,
+			       ring_store_record_t fn, void *data)
+{
+	union perf_event *event = NULL;
+	bool look = !kb->walked;
+	int err;
+
+	while ((event = perf_snapshot__newer(kb->snap, event)) != NULL) {
+		look |= event == kb->late;
+		if (look && is_late(ks, event)) {
+			kb->late = kb->late ?: event;
+			continue;
+		}
+		err = fn(event, data);
+		if (err)
+			return err;
+	}
+	kb->walked = true;
+	return 0;
+}
+
 /**
  * kernel_store__walk - visit the records, buffer by buffer, the oldest ones first
  * @ks: the copies
@@ -133,24 +165,13 @@ void kernel_store__delete(struct kernel_store *ks)
  */
 int kernel_store__walk(struct kernel_store *ks, ring_store_record_t fn, void *data)
 {
-	for (int i = 0; i < ks->nr; i++) {
-		union perf_event *event = NULL;
+	int err = 0;
 
-		if (ks->buffers[i].err)
-			continue;
-		while ((event = perf_snapshot__newer(ks->buffers[i].snap, event)) != NULL) {
-			u64 time;
-			int err;
-
-			if (!evlist__parse_sample_timestamp(ks->evlist, event, &time) &&
-			    time != -1ULL && time > ks->until)
-				continue;
-			err = fn(event, data);
-			if (err)
-				return err;
-		}
+	for (int i = 0; i < ks->nr && !err; i++) {
+		if (!ks->buffers[i].err)
+			err = kernel_buffer__walk(&ks->buffers[i], ks, fn, data);
 	}
-	return 0;
+	return err;
 }
 
 int kernel_store__nr(const struct kernel_store *ks)
