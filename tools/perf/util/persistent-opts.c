@@ -110,7 +110,7 @@ static int refuse(const struct conflict *conflicts, size_t nr, const char *why)
 	return 0;
 }
 
-static int check_common(struct record_opts *opts)
+static int check_common(const struct persistent_opts *p, struct record_opts *opts)
 {
 	const struct conflict conflicts[] = {
 		{ opts->target.uid_str,			"-u does"	},
@@ -119,7 +119,7 @@ static int check_common(struct record_opts *opts)
 		{ opts->threads_spec,			"--threads does" },
 		{ opts->kcore,				"--kcore does"	},
 		{ opts->nr_cblocks,			"--aio does"	},
-		{ opts->comp_level,			"-z does"	},
+		{ opts->comp_level && !p->recorder,	"-z does"	},
 		{ opts->ctl_fd >= 0,			"--control does" },
 		{ opts->auxtrace_snapshot_opts || opts->auxtrace_sample_opts,
 							"AUX area tracing does" },
@@ -279,5 +279,5 @@ int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
 	}
 
 	err = p->make ? check_make(p, evlist, opts, argc) : check_read(p, opts);
-	return err ?: check_common(opts);
+	return err ?: check_common(p, opts);
 }

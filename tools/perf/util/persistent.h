@@ -143,6 +143,7 @@ void persistent_live__delete(struct persistent_live *live);
  * @output: -o named a file
  * @kill: end the session when it has been read (--kill)
  * @no_buildid: write no table of build-ids
+ * @recorder: what is read is for a flight recorder (-M), which may compress it
  */
 struct persistent_opts {
 	const char	*make;
@@ -153,6 +154,7 @@ struct persistent_opts {
 	bool		output;
 	bool		kill;
 	bool		no_buildid;
+	bool		recorder;
 };
 
 static inline bool persistent_opts__used(const struct persistent_opts *p)

@@ -68,6 +68,24 @@ keeps_more_than_the_buffers()
 	perf ctl -d fb
 }
 
+# The same memory reaches back further, and says how much.
+compresses()
+{
+	perf record -P fz -m 256K -a \
+		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
+	start_recorder "$TMP/z" -M 8M -z -e persistent/fz/
+	close_range 1000000 1019999
+	stop_recorder INT
+	cat "$DUMP.json"
+	opens "$DUMP"
+	has_numbers "$DUMP" 1000000 1019999 || [ "$(json "$DUMP" given_up)" != 0 ]
+	[ "$(json "$DUMP" raw)" -gt $((2 * $(json "$DUMP" stored))) ]
+	grep -qE 'reaching back [0-9.]+ times as far' "$TMP/z.stderr"
+	fails 1 '^-z does not go with persistent sessions' \
+		perf record -z -e persistent/fz/ -o "$TMP/q"
+	perf ctl -d fz
+}
+
 # Killed in between, and nothing is missing; who died meanwhile has a name.
 goes_on_after_sigkill()
 {
@@ -162,6 +180,15 @@ records_a_command()
 	perf ctl -d ff
 }
 
+# All triggers, and one file at the end; the session goes on.
+is_a_daemon()
+{
+	perf record -P fh -e cpu-clock -F 499 -a
+	serves_as_daemon "$TMP/h" -M 16M -e persistent/fh/
+	[ "$(sessions)" = fh ]
+	perf ctl -d fh
+}
+
 bpf_programs()
 {
 	perf record -P fj -e cpu-clock -F 499 -a
@@ -195,10 +222,12 @@ persistent_begin
 trap end_all EXIT
 check "records a session, beside other readers" records_a_session
 check "keeps more than the session's buffers" keeps_more_than_the_buffers
+check "compresses what it keeps" compresses
 check "goes on where a killed one was" goes_on_after_sigkill
 check "recovers the names of the dead" recovers_names_of_the_dead
 check "ends with its session" ends_with_its_session
 check "records a command, and measures" records_a_command
+check "is a daemon, with each trigger" is_a_daemon
 check_bpf_programs
 check "refuses what does not go together" refuses
 persistent_end
