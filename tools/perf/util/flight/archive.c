@@ -27,6 +27,7 @@
 #include "../map_symbol.h"
 #include "../sample.h"
 #include "../session.h"
+#include "../symbol.h"
 #include "../thread.h"
 #include "../tool.h"
 
