@@ -118,6 +118,11 @@ build_perf()
 		-j"$JOBS" prefix="$BUILD/$variant" WERROR=0 \
 		PYTHON=/usr/bin/python3 PYTHON_CONFIG=/usr/bin/python3-config \
 		BUILD_BPF_SKEL=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 install-bin
+	# A warning of gcc 12, an error of gcc 14. What was built so is built again.
+	if grep 'Wimplicit-function-declaration' "$BUILD/$variant/perf.log" >&2; then
+		rm -rf "$BUILD/$variant/perf"
+		die "perf $variant calls what it has not declared, see above"
+	fi
 }
 
 # The module of the kselftests, for the kernel of a variant.
