@@ -105,7 +105,11 @@ report()
 	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$DATA"
 	perf report -i "$DATA" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
 		>"$OUT/$SESSION.report"
-	sed -n "/cpu-clock/,\$s/ *\( - *- *\)\{0,1\}\$//p" "$OUT/$SESSION.report" |
+	# Without the column of cycles, which is empty here.
+	sed -n "/cpu-clock/,\$ {
+		s/Symbol  *IPC.*/Symbol/; s/^\(#\( *\.\.*\)\{4\}\) .*/\1/
+		s/ *\( - *- *\)\{0,1\}\$//p
+	}" "$OUT/$SESSION.report" |
 		cut -c1-110 >/tmp/head
 	head -n 20 /tmp/head
 	percent=$(hot_percent)
