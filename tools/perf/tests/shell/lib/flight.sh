@@ -183,10 +183,11 @@ fails_somehow()
 	grep -qE -e "$pattern" <<<"$text" || { echo "no '$pattern' in that: $*"; return 1; }
 }
 
-# Loads a BPF program of one's own, bpf_prog_TAG_flight_prog, and runs it for some seconds.
+# run_bpf SECONDS [PAUSE]: loads a BPF program of one's own, bpf_prog_TAG_flight_prog, and
+# runs it for so long, again and again; with pauses of so many seconds
 run_bpf()
 {
-	python3 - "$1" <<-'END'
+	python3 - "$1" "${2:-0}" <<-'END'
 		import ctypes, os, struct, sys, time
 		BPF_PROG_LOAD, BPF_PROG_TEST_RUN, SOCKET_FILTER = 5, 10, 1
 		libc = ctypes.CDLL(None, use_errno=True)
@@ -209,6 +210,7 @@ run_bpf()
 		while time.monotonic() < end:
 		    bpf(BPF_PROG_TEST_RUN,
 		        struct.pack('<IIIIQQII', prog, 0, 64, 256, at(data), at(out), 1000, 0))
+		    time.sleep(float(sys.argv[2]))
 	END
 }
 
