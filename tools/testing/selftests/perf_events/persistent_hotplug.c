@@ -251,9 +251,14 @@ TEST_F(hotplug, shared_buffer)
 /* A storm of hotplug, while readers read and sessions come and go. */
 
 static struct {
-	int64_t	id;
-	bool	stop;
-	bool	bad;
+	int64_t		id;
+	bool		stop;
+	bool		bad;
+	/* What was done meanwhile, and how much of it while the CPU was away. */
+	unsigned int	reads;
+	unsigned int	reads_offline;
+	unsigned int	sessions;
+	unsigned int	joined;
 } storm;
 
 static bool stopped(void)
@@ -269,6 +274,7 @@ static void *reads(void *unused)
 	while (!stopped()) {
 		struct pollfd p = { .fd = reopen(storm.id, 1, 0), .events = POLLIN };
 		struct perf_rb_reserved reserved = {};
+		uint32_t state;
 		void *base;
 
 		if (p.fd < 0) {
@@ -277,11 +283,14 @@ static void *reads(void *unused)
 		}
 		base = map(p.fd, DEFAULT_SIZE, PROT_READ);
 		poll(&p, 1, 1);
+		state = state_of(p.fd);
 		if (base == MAP_FAILED || !nth_record(base, 0) ||
-		    (state_of(p.fd) & ~PERF_PERSISTENT_STATE_OFFLINE) ||
+		    (state & ~PERF_PERSISTENT_STATE_OFFLINE) ||
 		    ioctl(p.fd, PERF_EVENT_IOC_RESERVED_HEAD, &reserved) ||
 		    read(p.fd, &count, 8) != 8)
 			storm.bad = true;
+		__atomic_add_fetch(&storm.reads, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&storm.reads_offline, !!state, __ATOMIC_RELAXED);
 		if (base != MAP_FAILED)
 			munmap(base, DEFAULT_SIZE + PAGE);
 		close(p.fd);
@@ -298,7 +307,9 @@ static void *comes_and_goes(void *unused)
 		int first = open_comm(i++ % 2), second = open_comm(1), fd;
 		int64_t id = unclaim(first, i % 3 ? 0 : PERF_PERSISTENT_PARTIAL, 0, "");
 
-		unclaim(second, 0, id, "");
+		/* None, if they are of the CPU that is away. */
+		storm.sessions += id > 0;
+		storm.joined += unclaim(second, 0, id, "") > 0;
 		fd = reopen(id, 1, 0);
 		ioctl(second, i % 2 ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
 		claim(fd);
@@ -361,6 +372,12 @@ TEST_F_TIMEOUT(hotplug, storm, 2400)
 	for (i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT_FALSE(storm.bad);
+	TH_LOG("%d cycles; %u reads, %u of an offline CPU; %u sessions, %u joined", nr,
+	       storm.reads, storm.reads_offline, storm.sessions, storm.joined);
+	/* Or it was no storm. A CPU is away for a moment alone, perhaps between two reads. */
+	EXPECT_LT(0, storm.sessions);
+	EXPECT_LT(0, storm.reads);
+	EXPECT_TRUE(storm.reads_offline || nr < 100);
 
 	ASSERT_TRUE(bring_up(fd));
 	EXPECT_EQ(0, state_of(fd));
