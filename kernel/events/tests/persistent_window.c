@@ -47,6 +47,8 @@ struct window_side {
 
 static struct window_side window_sides[2];
 static atomic_t window_met;
+/* Counted since they were armed: both may find the other there. */
+static atomic_t window_counted;
 
 static unsigned int wait_us = 50000;
 module_param(wait_us, uint, 0644);
@@ -69,7 +71,8 @@ static int window_enter(struct kprobe *probe, struct pt_regs *regs)
 
 	/* Who comes second lets the first one go. */
 	if (atomic_cmpxchg(&other->state, WINDOW_HERE, WINDOW_PASSED) == WINDOW_HERE) {
-		atomic_inc(&window_met);
+		if (!atomic_xchg(&window_counted, 1))
+			atomic_inc(&window_met);
 		return 0;
 	}
 
@@ -141,6 +144,7 @@ static int window_arm(const char *val, const struct kernel_param *kp)
 {
 	int i;
 
+	atomic_set(&window_counted, 0);
 	for (i = 0; i < ARRAY_SIZE(window_sides); i++)
 		atomic_set(&window_sides[i].state, WINDOW_ARMED);
 	return 0;
