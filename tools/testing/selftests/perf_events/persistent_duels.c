@@ -27,6 +27,7 @@
 
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
+#include "race_window.h"
 
 #define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 #define RCU_EXPEDITED	"/sys/kernel/rcu_expedited"
@@ -46,8 +47,6 @@ struct window {
 	const char	*right;
 };
 
-#define WINDOW		"persistent_window"
-#define WINDOW_PARAM	"/sys/module/" WINDOW "/parameters/"
 #define MAX_WINDOWS	4
 
 /*
@@ -150,20 +149,6 @@ static void *side(void *arg)
 		duel.ended[me] = now_ns();
 		pthread_barrier_wait(&duel.gate);
 	}
-}
-
-static int set_window(const char *param, const char *value)
-{
-	char path[PATH_MAX];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), WINDOW_PARAM "%s", param);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ret = write(fd, value, strlen(value));
-	close(fd);
-	return ret < 0 ? -1 : 0;
 }
 
 static bool have_window(void)
@@ -307,13 +292,8 @@ FIXTURE_SETUP(duels)
 	if (!have_persistent())
 		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
-	if (module) {
-		int fd = open(module, O_RDONLY | O_CLOEXEC);
-
-		/* A CPU takes long to come up. */
-		ASSERT_EQ(0, syscall(__NR_finit_module, fd, "wait_us=1000000", 0));
-		close(fd);
-	}
+	if (module)
+		ASSERT_EQ(0, load_window(module));
 	pin_to_cpu(0);
 	self->keep = open_comm(0);
 	self->before = take_balance();
@@ -341,7 +321,7 @@ FIXTURE_TEARDOWN(duels)
 	EXPECT_BALANCE();
 	close(self->keep);
 	if (have_window())
-		EXPECT_EQ(0, syscall(__NR_delete_module, WINDOW, O_NONBLOCK));
+		EXPECT_EQ(0, unload_window());
 }
 
 /* What they begin with. */

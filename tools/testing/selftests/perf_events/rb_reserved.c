@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "race_window.h"
 #include "rb_common.h"
 #include "../kselftest_harness.h"
 
@@ -502,28 +503,11 @@ TEST_F(rb_reserved, races_with_munmap)
  * A writer between reservation and publication
  */
 
-#define WINDOW		"persistent_window"
-#define WINDOW_PARAM	"/sys/module/" WINDOW "/parameters/"
-
 struct held_writer {
 	pthread_barrier_t	gate;
 	int			cpu;
 	pid_t			tid;
 };
-
-static int set_window(const char *param, const char *value)
-{
-	char path[128];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), WINDOW_PARAM "%s", param);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ret = write(fd, value, strlen(value));
-	close(fd);
-	return ret < 0 ? -1 : 0;
-}
 
 static bool is_held_up(void)
 {
@@ -554,8 +538,7 @@ static void *write_held_up(void *arg)
 
 /*
  * What is reserved counts before it is published. A writer is held up in between, in
- * perf_output_end(), by kernel/events/tests/persistent_window.ko, whose path is in
- * PERSISTENT_WINDOW.
+ * perf_output_end(): see race_window.h.
  */
 TEST_F_TIMEOUT(rb_reserved, unpublished, 120)
 {
@@ -570,9 +553,7 @@ TEST_F_TIMEOUT(rb_reserved, unpublished, 120)
 		SKIP(return, "PERSISTENT_WINDOW is not the path of the module");
 	if (self->other < 0)
 		SKIP(return, "needs two CPUs");
-	fd = open(module, O_RDONLY | O_CLOEXEC);
-	ASSERT_EQ(0, syscall(__NR_finit_module, fd, "wait_us=1000000", 0));
-	close(fd);
+	ASSERT_EQ(0, load_window(module));
 	/* Its name is what it writes, when it gets there. */
 	ASSERT_EQ(0, set_window("left", "1234567:perf_output_end"));
 	ASSERT_EQ(0, pin(self->other));
@@ -606,7 +587,7 @@ TEST_F_TIMEOUT(rb_reserved, unpublished, 120)
 	}
 	EXPECT_EQ(1, seen);
 	EXPECT_EQ(0, set_window("left", ""));
-	EXPECT_EQ(0, syscall(__NR_delete_module, WINDOW, O_NONBLOCK));
+	EXPECT_EQ(0, unload_window());
 }
 
 TEST_HARNESS_MAIN
