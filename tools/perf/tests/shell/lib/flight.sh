@@ -139,14 +139,13 @@ dead_have_names()
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
 }
 
-# records_in_delay OUT OPTION...: what comes in the delay of a trigger is in the dump, whose
-# clock is that of /proc/uptime
+# records_in_delay OUT OPTION...: what comes in the delay of a trigger is in the dump
 records_in_delay()
 {
 	local hit
 
 	start_recorder "$@" --trigger signal,delay=4s
-	hit=$(cut -d' ' -f1 /proc/uptime)
+	hit=$(python3 -c 'import time; print(time.monotonic())')
 	kill -USR1 "$RECORDER"
 	wait_for has_dumps "$OUT_NAME" 1
 	stop_recorder INT
