@@ -55,11 +55,14 @@ static int deliver(struct ordered_events *oe, struct ordered_event *event)
 {
 	struct fold_order *fo = container_of(oe, struct fold_order, oe);
 
-	if (fo->taken)
+	if (fo->taken) {
+		/* Not to be freed, but no longer ours. */
+		oe->merge.bytes -= event->event->header.size;
 		fo->taken[fo->nr_taken++] = event->event;
-	else
+	} else {
 		/* What has no room is counted there, and is no reason to stop. */
 		sideband_store__fold(fo->ss, event->event);
+	}
 	return 0;
 }
 
