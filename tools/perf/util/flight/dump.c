@@ -13,9 +13,15 @@
  *	what does not change: conversion of time, ids, CPUs
  *	the state before the oldest round, without times (see sideband-store.c)
  *	FINISHED_INIT
- *	what waits to become part of that state, as one round (see fold-order.c)
- *	round by round: its records as they came, FINISHED_ROUND
+ *	what waits to become part of that state (see fold-order.c)
+ *	round by round: its records as they came, and often FINISHED_ROUND
  *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
+ *
+ * A mark behind every round would promise too much: a CPU takes the time of a record
+ * before it writes it, and where it is held up in between (an SMI, a guest whose CPU
+ * does not run), two passes that follow one another closely may be over before. So a
+ * mark comes FLIGHT_ROUND_TIME after the one before at the earliest. What is between
+ * two marks is a round for its readers; many passes in one are in order as one is.
  *
  * With --overwrite the rounds hold side-band alone, and the samples come behind them,
  * buffer by buffer: from the oldest to the newest of the whole window, so that all of
@@ -105,6 +111,8 @@ struct fork_pair {
  * @buffer: what is to be written next
  * @buffered: bytes in it
  * @written: bytes of records written
+ * @marked: when the last round ended that has FINISHED_ROUND behind it
+ * @unmarked: records were written since
  * @m: what the manifest will say
  */
 struct dump {
@@ -122,6 +130,8 @@ struct dump {
 	char			*buffer;
 	size_t			buffered;
 	u64			written;
+	u64			marked;
+	bool			unmarked;
 	struct manifest		m;
 };
 
@@ -464,6 +474,7 @@ static int put_record(union perf_event *event, void *data)
 		count_unresolved(d, event);
 	else if (is_unwanted(d, event))
 		return 0;
+	d->unmarked = true;
 	return put(d, event, event->header.size);
 }
 
@@ -483,21 +494,22 @@ static bool is_wanted(pid_t pid, void *data)
 }
 
 /* Marks with nothing between them say nothing; and one round takes none inside. */
-static int end_round(struct dump *d, u64 before)
+static int mark_round(struct dump *d, u64 time)
 {
-	if (d->written == before || d->source->kernel)
+	if (!d->unmarked || d->source->kernel)
 		return 0;
+	d->unmarked = false;
+	d->marked = time;
 	return put_mark(d, PERF_RECORD_FINISHED_ROUND);
 }
 
 static int put_waiting(struct dump *d)
 {
-	u64 before = d->written;
 	int err = 0;
 
 	for (int i = 0; i < d->source->nr_waiting && !err; i++)
 		err = put_record(d->source->waiting[i], d);
-	return err ?: end_round(d, before);
+	return err;
 }
 
 static int put_rounds(struct dump *d)
@@ -508,15 +520,14 @@ static int put_rounds(struct dump *d)
 
 	for (more = ring_store__first(d->source->ring, &round); more && !err;
 	     more = ring_store__next(d->source->ring, &round)) {
-		u64 before = d->written;
-
 		err = ring_store__walk(d->source->ring, &round, put_record, d);
 		if (err == -EBADMSG)
 			err = 0;
-		if (!err)
-			err = end_round(d, before);
+		if (!err && round.time >= d->marked + FLIGHT_ROUND_TIME)
+			err = mark_round(d, round.time);
 	}
-	return err;
+	/* Behind the last one nothing comes. */
+	return err ?: mark_round(d, 0);
 }
 
 static int put_kernel(struct dump *d)

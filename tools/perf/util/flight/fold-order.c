@@ -9,7 +9,8 @@
  *
  * So what is evicted waits here until nothing older can come. When that is, the rule
  * of rounds says, and ordered_events has it: behind round n+1, all that is not newer
- * than the newest record of round n may go.
+ * than the newest record of round n may go. The owner joins evicted rounds that were
+ * closed soon after one another, see dump.c.
  *
  *	 folded into the store      waits here         retained rounds
  *	|---------------------|-----------------------|-------------------| now
@@ -17,7 +18,7 @@
  *	                      before the last evicted
  *
  * What waits is of the last evicted round, or of the one before, and newer than the
- * state in the store. A dump tells it between that and the rounds, as a round.
+ * state in the store. A dump tells it between that and the rounds.
  *
  * Memory is bounded by a limit; what does not fit makes the older half go at once.
  */

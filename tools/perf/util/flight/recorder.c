@@ -121,6 +121,9 @@ struct flight_recorder {
 	struct sideband_store		*sideband;
 	struct fold_order		*order;
 	u64				folded;		/* rounds before this are, wholly */
+	bool				joined;		/* rounds that went, to one to fold */
+	u64				joined_from;
+	u64				joined_end;	/* of the one before: when it was closed */
 	char				*preamble;
 	size_t				preamble_len;
 	int				epoll_fd;
@@ -213,12 +216,20 @@ static int fold_evicted(union perf_event *event, void *data)
 	return 0;
 }
 
-static void round_is_gone(u64 pos, void *data)
+static void round_is_gone(u64 pos, u64 time, void *data)
 {
 	struct flight_recorder *fr = data;
 
+	if (!fr->joined)
+		fr->joined_from = pos;
+	fr->joined = true;
+	/* As in a dump: two ends that are close to one another promise too much. */
+	if (time < fr->joined_end + FLIGHT_ROUND_TIME)
+		return;
 	fold_order__end_round(fr->order);
-	fr->folded = pos;
+	fr->joined = false;
+	fr->joined_end = time;
+	fr->folded = fr->joined_from;
 }
 
 static int store_preamble(struct flight_recorder *fr, const void *buf, size_t size)

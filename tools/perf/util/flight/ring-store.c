@@ -431,7 +431,7 @@ static void evict_round(struct ring_store *rs, const struct ring_store_round *ro
 	if (rs->evict)
 		walk(rs, round, rs->unseen, rs->evict, rs->data);
 	if (rs->gone)
-		rs->gone(rs->tail, rs->data);
+		rs->gone(rs->tail, round->time, rs->data);
 	rs->stats.evicted_rounds++;
 	rs->stats.evicted_bytes += round->raw;
 	rs->stats.bytes -= round->raw;

@@ -2,9 +2,16 @@
 #ifndef __PERF_FLIGHT_RING_STORE_H
 #define __PERF_FLIGHT_RING_STORE_H
 
+#include <linux/time64.h>
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/*
+ * Ends of rounds that are to promise something are so far apart, in ns: longer than a
+ * CPU is held up between taking the time of a record and publishing it.
+ */
+#define FLIGHT_ROUND_TIME	(500 * NSEC_PER_MSEC)
 
 union perf_event;
 struct ring_store;
@@ -21,9 +28,10 @@ typedef int (*ring_store_record_t)(union perf_event *event, void *data);
 /**
  * typedef ring_store_gone_t - a round has been evicted, and all of its records shown
  * @pos: where it began
+ * @time: when it was closed, CLOCK_MONOTONIC in ns
  * @data: what was given to ring_store__new()
  */
-typedef void (*ring_store_gone_t)(u64 pos, void *data);
+typedef void (*ring_store_gone_t)(u64 pos, u64 time, void *data);
 
 /**
  * struct ring_store_round - a round that is in the store
