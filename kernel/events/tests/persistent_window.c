@@ -21,6 +21,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/timekeeping.h>
 
 enum window_state {
 	WINDOW_IDLE,
@@ -63,7 +64,7 @@ static int window_enter(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct window_side *me = container_of(probe, struct window_side, probe);
 	struct window_side *other = &window_sides[me == window_sides];
-	unsigned int us = READ_ONCE(wait_us);
+	u64 until = ktime_get_mono_fast_ns() + READ_ONCE(wait_us) * (u64)NSEC_PER_USEC;
 
 	if (!window_is_me(me) ||
 	    atomic_cmpxchg(&me->state, WINDOW_ARMED, WINDOW_HERE) != WINDOW_ARMED)
@@ -76,7 +77,7 @@ static int window_enter(struct kprobe *probe, struct pt_regs *regs)
 		return 0;
 	}
 
-	while (us-- && atomic_read(&me->state) == WINDOW_HERE)
+	while (ktime_get_mono_fast_ns() < until && atomic_read(&me->state) == WINDOW_HERE)
 		udelay(1);
 	atomic_set(&me->state, WINDOW_PASSED);
 	return 0;

@@ -15,11 +15,11 @@
 #define WINDOW		"persistent_window"
 #define WINDOW_PARAM	"/sys/module/" WINDOW "/parameters/"
 
-/* Waiting for up to a second: a CPU takes long to come up. */
+/* Waiting for up to three seconds: a CPU takes long to come up. */
 static inline int load_window(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = syscall(__NR_finit_module, fd, "wait_us=1000000", 0);
+	int ret = syscall(__NR_finit_module, fd, "wait_us=3000000", 0);
 
 	close(fd);
 	return ret;
