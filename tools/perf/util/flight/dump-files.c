@@ -145,24 +145,38 @@ void dump_files__free(struct dump_files *df)
 	df->nr = 0;
 }
 
-/**
- * dump_files__remove - remove a dump, with what lies beside it
- * @path: the dump
- *
- * Return: 0 or a negative errno.
- */
-int dump_files__remove(const char *path)
+static int remove_companions(const char *path)
 {
 	char *beside;
+	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(companions); i++) {
 		if (asprintf(&beside, "%s%s", path, companions[i]) < 0)
 			return -ENOMEM;
 		if (unlink(beside) && errno != ENOENT)
-			pr_debug("cannot remove %s: %m\n", beside);
+			err = -errno;
 		free(beside);
 	}
-	return unlink(path) && errno != ENOENT ? -errno : 0;
+	return err;
+}
+
+/**
+ * dump_files__remove - remove a dump, with what lies beside it
+ * @path: the dump
+ *
+ * The dump goes last, as by its name all is found if this is cut short. An archive
+ * may have got its name since its turn: who gave it that has seen the dump, or sees
+ * now that there is none.
+ *
+ * Return: 0 or a negative errno.
+ */
+int dump_files__remove(const char *path)
+{
+	int err = remove_companions(path);
+
+	if (!err && unlink(path) && errno != ENOENT)
+		err = -errno;
+	return err ?: remove_companions(path);
 }
 
 /**
