@@ -266,6 +266,7 @@ refuses()
 
 	fails 1 'switch-output.*not go with -M' "${m[@]}" --switch-output=signal
 	fails 1 'threads.*not go with -M' "${m[@]}" --threads
+	fails 1 'mmap-flush does not go with -M' "${m[@]}" --mmap-flush=64K
 	fails 1 '-m does not go with -M and --overwrite' "${m[@]}" --overwrite -m 64K
 	fails 1 'not a pipe' perf record -M 4M -a -e cpu-clock -o -
 	fails 1 'AUX area tracing.*not go with -M' "${m[@]}" -m 4,16

@@ -121,6 +121,8 @@ static int check_conflicts(const struct flight_opts *fo, const struct record_opt
 		{ opts->nr_cblocks,		"--aio does" },
 		{ opts->tail_synthesize,	"--tail-synthesize does" },
 		{ opts->kcore,			"--kcore does" },
+		/* Its passes leave what a trigger is about, until there is more. */
+		{ opts->mmap_flush > 1,		"--mmap-flush does" },
 		{ opts->auxtrace_mmap_pages || opts->auxtrace_snapshot_opts ||
 		  opts->auxtrace_sample_opts,	"AUX area tracing does" },
 	};
