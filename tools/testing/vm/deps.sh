@@ -19,9 +19,11 @@ packages=(
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev
 	qemu-system-x86 qemu-system-arm procps iproute2 util-linux socat jq file systemd curl
-	sparse shellcheck valgrind '?chromium' '?chromium-driver'
+	sparse shellcheck strace valgrind '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
 )
+# Others' packages of Node.js hold it, too, and do not go with Debian's.
+command -v npm >/dev/null || packages+=('?npm')
 
 say()
 {

@@ -7,7 +7,7 @@
 #
 # usage: first-contact.sh [bookworm|trixie]... [errors|run|test]...
 #   default: both suites, 'errors' and 'run'; 'test' is 'make test' (with ONLY=PATTERN part
-#   of it), within 'run's root
+#   of it), in 'run's root if that comes before, otherwise with empty caches
 #
 # The tree as it is committed is cloned into the root. MIRROR names another mirror.
 # shellcheck disable=SC2016 # much here is for the shell in the root
@@ -38,7 +38,7 @@ make_bare()
 	tar -C "$ROOT" --numeric-owner -xf "$tar" || return
 	cp /etc/resolv.conf "$ROOT/etc"
 	mkdir -p "$ROOT/home/new"
-	git -C "$TOP" archive --prefix=tree/ HEAD | tar -C "$ROOT/home/new" -x
+	git clone -q "$TOP" "$ROOT/home/new/tree" || return
 	mount -t proc none "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
 		mount --make-rslave "$ROOT/dev" && mount -t tmpfs none "$ROOT/tmp"
 }
@@ -176,7 +176,10 @@ make_run()
 
 make_test()
 {
+	local begin=$SECONDS
+
 	try "make test ${ONLY:+ONLY='$ONLY'}" | tee "$ROOTS/$1.test" | tail -n 40
+	echo "make test took $((SECONDS - begin)) s"
 	tail -n1 "$ROOTS/$1.test" | grep -q ' 0 failed'
 }
 
@@ -206,7 +209,10 @@ main()
 				tap_run "$suite: what README wants first" prepare
 				tap_run "$suite: make run" make_run "$suite"
 				;;
-			test) tap_run "$suite: make test" make_test "$suite" ;;
+			test)
+				tap_run "$suite: what README wants first" prepare
+				tap_run "$suite: make test" make_test "$suite"
+				;;
 			esac
 		done
 		unmount

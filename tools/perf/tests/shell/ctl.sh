@@ -318,12 +318,16 @@ check "-l --json is JSON" lists_json
 check "--prometheus prints metrics" prints_metrics
 if command -v socat >/dev/null; then
 	check "--prometheus prints the metrics of flight recorders" prints_metrics_of_recorders
+else
+	leave_out "--prometheus prints the metrics of flight recorders" "no socat"
 fi
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
 check "of others' sessions one sees the names alone" strangers_see_names_alone
 if [ -e "$TOOLS/perf/perf-completion.sh" ]; then
 	check "the shell completes the names of sessions" completes_names
+else
+	leave_out "the shell completes the names of sessions" "no sources of perf"
 fi
 check "-d ends several sessions" ends_several
 check "-d says who still holds the memory" names_the_readers
@@ -332,9 +336,13 @@ check "wrong usage is told" usage
 if [ -e "$DOC/perf-ctl.txt" ]; then
 	check "the examples of perf-ctl(1) work" examples_work "$DOC/perf-ctl.txt" EXAMPLES
 	check "the examples of perf-record(1) work" examples_work "$DOC/perf-record.txt" EXAMPLES
+else
+	leave_out "the examples of perf-ctl(1) and perf-record(1) work" "no sources of perf"
 fi
 RST=$TOOLS/../Documentation/userspace-api/perf_persistent.rst
 if [ -e "$RST" ] && command -v gcc >/dev/null; then
 	check "the program of perf_persistent.rst compiles and works" program_works "$RST"
+else
+	leave_out "the program of perf_persistent.rst compiles and works" "no sources, or no gcc"
 fi
 persistent_end

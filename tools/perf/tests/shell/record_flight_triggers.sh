@@ -190,7 +190,7 @@ if supports_bpf; then
 		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger "bpf:$TMP/bpf/slow/begun"
 	check "a storm of all triggers" storm_of_all
 else
-	echo "# SKIP BPF: no clang, no libbpf, or no BPF file system"
+	leave_out "BPF programs as triggers" "no clang, no libbpf, or no BPF file system"
 fi
 check "refuses what makes no sense" refuses
 persistent_end

@@ -113,7 +113,7 @@ check "perf top --overwrite names what begins later" overwrite_top
 if command -v strace >/dev/null; then
 	check "perf top --overwrite pauses no buffer" never_pauses
 else
-	echo "# no strace: whether perf top --overwrite pauses is not seen"
+	leave_out "perf top --overwrite pauses no buffer" "no strace"
 fi
 check "a session is made" make_session
 check "perf top -e persistent/NAME/ shows what it records from now on" session_top
