@@ -8,7 +8,9 @@
  * - no more of its memory is resident than the budget allows for;
  * - a round larger than the budget is left out as a whole, and counted;
  * - all of that holds for compressed rounds, too, which take less room;
- * - what is no record ends a walk, and is counted.
+ * - what is no record ends a walk, and is counted;
+ * - what ends a group of rounds promises nothing that a writer who is held up for less
+ *   than FLIGHT_ROUND_TIME breaks.
  *
  * Records carry their number, so that each one that is seen can be told.
  */
@@ -19,6 +21,7 @@
 #include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include "util/debug.h"
 #include "util/event.h"
@@ -384,6 +387,76 @@ static int test__broken(struct test_suite *t __maybe_unused, int subtest __maybe
 	return TEST_OK;
 }
 
+/* A record has its time, and is there for readers when it is published. */
+struct written {
+	u64		time;
+	u64		published;
+};
+
+#define MAX_WRITTEN	64
+
+/* Return: how many marks promised too much; passes take and leave times of all sizes. */
+static int broken_promises(u64 seed, int *nr_marks)
+{
+	u64 newest = 0, limit = 0, promised = 0, now = 1, scale;
+	struct written pending[MAX_WRITTEN];
+	struct round_group group = {};
+	int nr = 0, broken = 0;
+
+	random_state = seed;
+	scale = 8 * NSEC_PER_MSEC << random_number(8);
+	*nr_marks = 0;
+	for (int pass = 0; pass < 1000; pass++) {
+		u64 begin = now + random_number(scale), end, read;
+		bool found = false;
+
+		end = begin + random_number(seed % 16 ? scale / 8 + 1 : 2 * FLIGHT_ROUND_TIME);
+		for (int i = 0; i < 4 && nr < MAX_WRITTEN; i++) {
+			struct written *w = &pending[nr++];
+
+			w->time = now + random_number(end - now + 1);
+			w->published = w->time;
+			if (!random_number(4))
+				w->published += random_number(FLIGHT_ROUND_TIME);
+		}
+		for (int i = nr; i-- > 0;) {
+			/* Buffer by buffer. */
+			read = begin + random_number(end - begin + 1);
+			if (pending[i].published > read)
+				continue;
+			found = true;
+			broken += pending[i].time <= promised;
+			newest = max(newest, pending[i].time);
+			pending[i] = pending[--nr];
+		}
+		now = end + 1;
+		if (!found || !round_group__ends(&group, end))
+			continue;
+		promised = limit;
+		limit = newest;
+		++*nr_marks;
+	}
+	return broken;
+}
+
+static int test__group(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct round_group group = {};
+	int nr_marks;
+
+	for (u64 seed = 1; seed < 500; seed++) {
+		TEST_ASSERT_VAL("no more than can be kept", !broken_promises(seed, &nr_marks));
+		TEST_ASSERT_VAL("that is something", nr_marks > 2);
+	}
+	TEST_ASSERT_VAL("the first one promises nothing", round_group__ends(&group, 1));
+	for (int i = 1; i < 10; i++)
+		TEST_ASSERT_VAL("too soon", !round_group__ends(&group, 1 + i));
+	TEST_ASSERT_VAL("it may have begun too soon",
+			!round_group__ends(&group, 1 + FLIGHT_ROUND_TIME));
+	TEST_ASSERT_VAL("it has not", round_group__ends(&group, 2 + FLIGHT_ROUND_TIME));
+	return TEST_OK;
+}
+
 static struct test_case tests__flight_ring_store[] = {
 	TEST_CASE("Ring store: holds the newest rounds, whole and in order", newest),
 	TEST_CASE("Ring store: holds more of them when they are compressed", packed),
@@ -393,6 +466,7 @@ static struct test_case tests__flight_ring_store[] = {
 	TEST_CASE("Ring store: leaves out a round that is too large", too_large),
 	TEST_CASE("Ring store: gives memory back", memory),
 	TEST_CASE("Ring store: survives what is no record", broken),
+	TEST_CASE("Ring store: promises what a writer that is held up keeps", group),
 	{ .name = NULL, }
 };
 

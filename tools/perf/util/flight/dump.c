@@ -17,11 +17,7 @@
  *	round by round: its records as they came, and often FINISHED_ROUND
  *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
  *
- * A mark behind every round would promise too much: a CPU takes the time of a record
- * before it writes it, and where it is held up in between (an SMI, a guest whose CPU
- * does not run), two passes that follow one another closely may be over before. So a
- * mark comes FLIGHT_ROUND_TIME after the one before at the earliest. What is between
- * two marks is a round for its readers; many passes in one are in order as one is.
+ * A mark behind every round would promise too much, see round_group__ends().
  *
  * With --overwrite the rounds hold side-band alone, and the samples come behind them,
  * buffer by buffer: from the oldest to the newest of the whole window, so that all of
@@ -111,8 +107,7 @@ struct fork_pair {
  * @buffer: what is to be written next
  * @buffered: bytes in it
  * @written: bytes of records written
- * @marked: when the last round ended that has FINISHED_ROUND behind it
- * @unmarked: records were written since
+ * @unmarked: records were written since the last mark
  * @m: what the manifest will say
  */
 struct dump {
@@ -130,7 +125,6 @@ struct dump {
 	char			*buffer;
 	size_t			buffered;
 	u64			written;
-	u64			marked;
 	bool			unmarked;
 	struct manifest		m;
 };
@@ -494,12 +488,11 @@ static bool is_wanted(pid_t pid, void *data)
 }
 
 /* Marks with nothing between them say nothing; and one round takes none inside. */
-static int mark_round(struct dump *d, u64 time)
+static int mark_round(struct dump *d)
 {
 	if (!d->unmarked || d->source->kernel)
 		return 0;
 	d->unmarked = false;
-	d->marked = time;
 	return put_mark(d, PERF_RECORD_FINISHED_ROUND);
 }
 
@@ -514,6 +507,7 @@ static int put_waiting(struct dump *d)
 
 static int put_rounds(struct dump *d)
 {
+	struct round_group group = {};
 	struct ring_store_round round;
 	bool more;
 	int err = 0;
@@ -523,11 +517,11 @@ static int put_rounds(struct dump *d)
 		err = ring_store__walk(d->source->ring, &round, put_record, d);
 		if (err == -EBADMSG)
 			err = 0;
-		if (!err && round.time >= d->marked + FLIGHT_ROUND_TIME)
-			err = mark_round(d, round.time);
+		if (round_group__ends(&group, round.time) && !err)
+			err = mark_round(d);
 	}
 	/* Behind the last one nothing comes. */
-	return err ?: mark_round(d, 0);
+	return err ?: mark_round(d);
 }
 
 static int put_kernel(struct dump *d)

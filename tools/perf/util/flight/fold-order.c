@@ -10,7 +10,7 @@
  * So what is evicted waits here until nothing older can come. When that is, the rule
  * of rounds says, and ordered_events has it: behind round n+1, all that is not newer
  * than the newest record of round n may go. The owner joins evicted rounds that were
- * closed soon after one another, see dump.c.
+ * closed soon after one another, see round_group__ends().
  *
  *	 folded into the store      waits here         retained rounds
  *	|---------------------|-----------------------|-------------------| now
@@ -41,6 +41,8 @@
  * @oe: what waits
  * @evlist: the events that the records are of
  * @ss: the store
+ * @newest: time of the newest record that was added
+ * @before: that, at the end of the last round
  * @taken: where fold_order__take() puts it
  * @nr_taken: how much it has put there
  */
@@ -48,6 +50,8 @@ struct fold_order {
 	struct ordered_events	oe;
 	struct evlist		*evlist;
 	struct sideband_store	*ss;
+	u64			newest;
+	u64			before;
 	union perf_event	**taken;
 	unsigned int		nr_taken;
 };
@@ -124,6 +128,7 @@ int fold_order__add(struct fold_order *fo, union perf_event *event)
 	if (!time_of(fo, event, &time) ||
 	    ordered_events__queue(&fo->oe, event, time, 0, NULL))
 		sideband_store__fold(fo->ss, event);
+	fo->newest = max(fo->newest, time);
 	return 1;
 }
 
@@ -131,11 +136,13 @@ int fold_order__add(struct fold_order *fo, union perf_event *event)
  * fold_order__end_round - all of a round has been added
  * @fo: the order
  *
- * All rounds before it are in the store then, down to their last record.
+ * All rounds before it are in the store then, down to their last record: also if the
+ * limit has made ordered_events forget where the last round ended.
  */
 void fold_order__end_round(struct fold_order *fo)
 {
-	ordered_events__flush(&fo->oe, OE_FLUSH__ROUND);
+	ordered_events__flush_time(&fo->oe, fo->before);
+	fo->before = fo->newest;
 }
 
 /**

@@ -121,9 +121,9 @@ struct flight_recorder {
 	struct sideband_store		*sideband;
 	struct fold_order		*order;
 	u64				folded;		/* rounds before this are, wholly */
-	bool				joined;		/* rounds that went, to one to fold */
-	u64				joined_from;
-	u64				joined_end;	/* of the one before: when it was closed */
+	struct round_group		group;		/* of rounds that went, and are not yet: */
+	bool				joined;		/* it has begun, */
+	u64				joined_from;	/* and where */
 	char				*preamble;
 	size_t				preamble_len;
 	int				epoll_fd;
@@ -223,12 +223,10 @@ static void round_is_gone(u64 pos, u64 time, void *data)
 	if (!fr->joined)
 		fr->joined_from = pos;
 	fr->joined = true;
-	/* As in a dump: two ends that are close to one another promise too much. */
-	if (time < fr->joined_end + FLIGHT_ROUND_TIME)
+	if (!round_group__ends(&fr->group, time))
 		return;
 	fold_order__end_round(fr->order);
 	fr->joined = false;
-	fr->joined_end = time;
 	fr->folded = fr->joined_from;
 }
 

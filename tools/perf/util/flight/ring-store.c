@@ -6,10 +6,10 @@
  * of everything here: it arrives piece by piece, is closed, and leaves as a
  * whole, the oldest one first, whichever CPU its records came from. So there is
  * one budget for all CPUs, and what is left is always a run of whole rounds up
- * to now. That is what makes a dump readable: PERF_RECORD_FINISHED_ROUND behind
- * a round promises that no record of the rounds to come is older than what the
- * round before held, and a promise about "later" holds for any run of rounds
- * that ends with the newest one.
+ * to now. That is what makes a dump readable: PERF_RECORD_FINISHED_ROUND promises
+ * something of the records to come, and a promise about "later" holds for any run
+ * of rounds that ends with the newest one. Behind which rounds a dump may have that
+ * mark: see round_group__ends().
  *
  * Rounds lie in one ring of bytes. Positions are numbers of bytes ever stored,
  * which do not wrap; their place in memory is their remainder:
@@ -367,6 +367,32 @@ static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_rou
 	round->raw = header.raw;
 	round->time = header.time;
 	round->next = round->pos + round->len;
+}
+
+/**
+ * round_group__ends - may the promise of FINISHED_ROUND be given behind a round?
+ * @group: what was asked before, zeroes at first
+ * @time: when the round was closed; they come in their order
+ *
+ * Mark n+1 promises that nothing comes behind it that is not newer than all before
+ * mark n. A CPU takes the time of a record before it publishes it. Where it is held up
+ * in between (an SMI, a guest whose CPU does not run), passes that follow one another
+ * closely may be over before. So each buffer is to be read once more when the last
+ * round before mark n has been closed for FLIGHT_ROUND_TIME, and only then comes mark
+ * n+1. When a round was read is not known but for this: after the one before it was
+ * closed. What is between two marks is one round to its readers; many passes in one
+ * are in order as one is.
+ *
+ * Return: true if the group ends with this round, and the next one begins.
+ */
+bool round_group__ends(struct round_group *group, u64 time)
+{
+	bool ends = !group->end || group->last >= group->end + FLIGHT_ROUND_TIME;
+
+	group->last = time;
+	if (ends)
+		group->end = time;
+	return ends;
 }
 
 static u64 closed_end(const struct ring_store *rs)

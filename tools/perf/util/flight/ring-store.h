@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * Ends of rounds that are to promise something are so far apart, in ns: longer than a
- * CPU is held up between taking the time of a record and publishing it.
+ * Longer than a CPU is held up between taking the time of a record and publishing it,
+ * in ns.
  */
 #define FLIGHT_ROUND_TIME	(500 * NSEC_PER_MSEC)
 
@@ -50,6 +50,16 @@ struct ring_store_round {
 };
 
 /**
+ * struct round_group - rounds that promise something together
+ * @end: when the last round of the group before was closed
+ * @last: when the last round was closed
+ */
+struct round_group {
+	u64		end;
+	u64		last;
+};
+
+/**
  * struct ring_store_stats - what went through the store
  * @bytes: bytes of records that it holds
  * @used: bytes of memory that it takes for them
@@ -83,6 +93,7 @@ bool ring_store__is_open(const struct ring_store *rs);
 void ring_store__set_budget(struct ring_store *rs, size_t budget);
 void ring_store__evict_before(struct ring_store *rs, u64 time);
 
+bool round_group__ends(struct round_group *group, u64 time);
 bool ring_store__first(const struct ring_store *rs, struct ring_store_round *round);
 bool ring_store__next(const struct ring_store *rs, struct ring_store_round *round);
 int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
