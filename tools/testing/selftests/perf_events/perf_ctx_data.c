@@ -33,6 +33,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -983,6 +984,18 @@ static void close_faults(int nth)
 }
 
 /*
+ * The kernel writes there when a thread was preempted. Where it would first have to copy
+ * the page, as behind a fork, and cannot, that is a SIGSEGV.
+ */
+static int leave_rseq(void)
+{
+	if (!__rseq_size)
+		return 0;
+	return syscall(__NR_rseq, (char *)__builtin_thread_pointer() + __rseq_offset,
+		       sizeof(struct rseq), RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+}
+
+/*
  * Opens /proc/thread-self/fail-nth, for allocations; -1 without CONFIG_FAULT_INJECTION.
  * With PERSISTENT_FAULTS_VERBOSE=2 the stack of each fault is in the log.
  */
@@ -1035,6 +1048,7 @@ TEST_F_TIMEOUT(ctx_data, fork_fails, 300)
 
 	if (nth < 0)
 		SKIP(return, "no CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC");
+	ASSERT_EQ(0, leave_rseq());
 	ASSERT_EQ(0, record(&wide, BIG, -1, false));
 	ASSERT_EQ(0, record(&task, BIG, 0, true));
 	short_work(self->work);
