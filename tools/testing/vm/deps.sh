@@ -22,8 +22,6 @@ packages=(
 	sparse shellcheck strace valgrind '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
 )
-# Others' packages of Node.js hold it, too, and do not go with Debian's.
-command -v npm >/dev/null || packages+=('?npm')
 
 say()
 {
@@ -93,6 +91,10 @@ if [ ${#hard[@]} = 0 ]; then
 	fetch_promtool
 	exit 0
 fi
+
+# Others' packages of Node.js hold it, too, and do not go with Debian's; and where all else
+# is there, the want of a flame graph is no reason to ask for root and the network.
+command -v npm >/dev/null || hard+=('?npm')
 
 if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
 	say "there is neither root nor sudo to install what is missing: as root, run" \
