@@ -41,7 +41,7 @@ PERF = '''#!/bin/sh
 case "$1" in
 report) echo "# hostname : db7"; echo "# nrcpus online : 4"
 	echo "# reference time: 2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)";;
-script) echo "  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17";;
+script) echo "${SIDE_BAND-  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17}";;
 esac
 '''
 
@@ -69,8 +69,8 @@ def sample(name, attr, ns, cpu, tid, comm, stack):
 
 def scene(samples):
     """
-    A hot function between 4 s and 6 s, else reads; CPU 3 idles, and begins at 3 s; CPU 1
-    loses what came from 2 s to 2.5 s
+    A hot function between 4 s and 6 s, else reads; CPU 2 has one task; CPU 3 idles, and
+    begins at 3 s; CPU 1 loses what came from 2 s to 2.5 s
     """
     step = WINDOW * 4 // samples
     # 2000 call chains, of many depths.
@@ -86,11 +86,35 @@ def scene(samples):
             continue
         if cpu == 3:
             yield ns, cpu, 0, 'swapper', STACKS['idle']
-        elif hot:
+        elif hot or cpu == 2:
             yield ns, cpu, 1000 + cpu, 'server', stack
         else:
             yield ns, cpu, 2000 + i % 11, 'worker-%d' % (i % 11), stack
     yield WINDOW, 0, 3000, HOSTILE, STACKS['hot']
+
+
+def feed(script, samples, switches, given):
+    """The scene; on CPU 2 its task is off for 10 ms now and then, and another one runs"""
+    def switch(ns, prev, following):
+        script['trace_unhandled'](
+            'x', None, {'prev_pid': prev[0], 'prev_comm': prev[1], 'prev_state': 1,
+                        'next_pid': following[0], 'next_comm': following[1]},
+            sample('sched:sched_switch', SWITCH, ns, 2, *prev, STACKS['wait']))
+
+    victim, other, back, n = (1002, 'server'), (7, 'other'), None, 0
+    for ns, cpu, tid, comm, stack in scene(samples) if samples else ():
+        if back is not None and ns >= back:
+            switch(back, other, victim)
+            back = None
+        if cpu == 2 and back is not None:
+            tid, comm = other
+        given.append((ns, cpu, tid, comm, stack))
+        script['process_event'](sample('cpu-clock', CLOCK, ns, cpu, tid, comm, stack))
+        n += cpu == 2
+        if switches and cpu == 2 and back is None and n % 100 == 2:
+            # The lock holder's victim: off for 10 ms, then on again.
+            switch(ns + 1000, victim, other)
+            back = ns + 10001000
 
 
 def make(scripts, path, samples=20000, switches=True, manifest=True, library=True):
@@ -109,20 +133,56 @@ def make(scripts, path, samples=20000, switches=True, manifest=True, library=Tru
     said, given = io.StringIO(), []
     with redirect_stdout(said), redirect_stderr(io.StringIO()):
         script = runpy.run_path(path + '.py/incident.py')
-        for ns, cpu, tid, comm, stack in scene(samples) if samples else ():
-            given.append((ns, cpu, tid, comm, stack))
-            script['process_event'](sample('cpu-clock', CLOCK, ns, cpu, tid, comm, stack))
-            if switches and cpu == 2 and len(given) % 100 == 2:
-                # The lock holder's victim: off for 10 ms, then on again.
-                for after, tids, comms in ((1000, (1002, 7), ('server', 'other')),
-                                           (10001000, (7, 1002), ('other', 'server'))):
-                    script['trace_unhandled'](
-                        'x', None, {'prev_pid': tids[0], 'prev_comm': comms[0], 'prev_state': 1,
-                                    'next_pid': tids[1], 'next_comm': comms[1]},
-                        sample('sched:sched_switch', SWITCH, ns + after, 2, tids[0], comms[0],
-                               STACKS['wait']))
+        feed(script, samples, switches, given)
         script['trace_end']()
     return json.loads(said.getvalue()), given
+
+
+def attr(event_type, config):
+    return struct.pack('=IIQQ', event_type, 136, config, 1) + b'\0' * 112
+
+
+class Told:
+    """What incident.py tells of a few records, given to it in seconds from START on"""
+
+    def __init__(self, t, name, side_band=''):
+        self.path = os.path.join(t.directory.name, name)
+        os.environ['SIDE_BAND'] = side_band
+        sys.argv = ['incident.py', '-i', self.path, '-o', self.path + '.html', '--json']
+        try:
+            self.script = runpy.run_path(os.path.join(t.scripts, 'incident.py'))
+        finally:
+            del os.environ['SIDE_BAND']
+
+    def sample(self, at, cpu, tid, comm='task', name='cpu-clock', of=CLOCK):
+        self.script['process_event'](sample(name, of, round(at * NSEC), cpu, tid, comm,
+                                            STACKS['hot']))
+
+    def switch(self, at, cpu, prev, following, comm='task', state=1):
+        self.script['trace_unhandled'](
+            'x', None, {'prev_pid': prev, 'prev_comm': comm, 'prev_state': state,
+                        'next_pid': following, 'next_comm': comm},
+            sample('sched:sched_switch', SWITCH, round(at * NSEC), cpu, prev, ':%d' % prev,
+                   STACKS['wait']))
+
+    def switch_record(self, at, cpu, tid, out):
+        self.script['context_switch'](START + round(at * NSEC), cpu, tid, tid, 0, 0, 0, out, 0)
+
+    def figures(self):
+        said = io.StringIO()
+        with redirect_stdout(said), redirect_stderr(io.StringIO()):
+            self.script['trace_end']()
+        return json.loads(said.getvalue())
+
+    def times(self):
+        """tid -> (seconds on the CPU, seconds off it), and whether some are said to be missing"""
+        told, sums = self.figures(), {}
+        for f in told['tasks']:
+            # A task that was met by a switch to it is another one than when it was sampled.
+            if f['tid']:
+                on, off = sums.get(f['tid'], (0, 0))
+                sums[f['tid']] = (on + f['on_ns'] / NSEC, off + f['off_ns'] / NSEC)
+        return sums, any('Not every switch' in note for note in told['notes'])
 
 
 class Tests:
@@ -319,8 +379,8 @@ def flame(t):
     t.browser.focus('#flame')
     t.browser.keys('Down', 'Right', 'Left', 'Down', 'Enter')
     name = t.browser.text('#frame').split(':')[0].split(' (')[0]
-    same('frame', name, 'do_idle')
-    eventually('zoomed with Enter', lambda: width(name), lambda now: now[0] > 1000)
+    same('frame', name, 'main')
+    eventually('zoomed with Enter', lambda: width(name), lambda now: max(now) > 1000)
     t.browser.keys('Escape')
     eventually('escape', width, lambda now: now == before)
 
@@ -451,6 +511,191 @@ def large(t):
     t.shot('large')
 
 
+def some_tasks(t):
+    """Switches away from one task, of all: when it came back is not known"""
+    told = Told(t, 'some')
+    for second in range(10):
+        told.sample(second + 0.998, 0, 5)
+        told.switch(second + 0.999, 0, 5, 0)
+    same('times', told.times(), ({5: (0, 0)}, True))
+
+
+def lost_switches(t):
+    told = Told(t, 'lost', 'task 1 [000] 104.500000000: PERF_RECORD_LOST lost 9')
+    told.switch(1, 0, 0, 5)
+    told.switch(6, 0, 6, 0)
+    told.switch(7, 0, 0, 6)
+    told.switch(9, 0, 6, 0)
+    same('times', told.times(), ({6: (2, 1)}, False))
+
+
+def windows_differ(t):
+    """It came back on a CPU whose part of the recording had not begun"""
+    told = Told(t, 'windows')
+    told.switch(0.5, 0, 0, 5)
+    told.switch(1, 0, 5, 0)
+    for n in range(60):
+        told.sample(3 + n / 10, 1, 5)
+    told.switch(9, 1, 5, 0)
+    same('times', told.times(), ({5: (6.5, 0)}, False))
+
+
+def ids_differ(t):
+    """In a container samples have other ids than the switches have"""
+    told = Told(t, 'ids')
+    for second in range(3):
+        told.switch(second + 0.1, 0, 0, 4005)
+        told.sample(second + 0.2, 0, 5)
+        told.script['trace_unhandled'](
+            'x', None, {'prev_pid': 4005, 'prev_comm': 'task', 'prev_state': 1, 'next_pid': 0,
+                        'next_comm': 'swapper'},
+            sample('sched:sched_switch', SWITCH, round((second + 0.6) * NSEC), 0, 5, 'task', []))
+    told = told.figures()
+    same('on', round(sum(f['on_ns'] for f in told['tasks']) / NSEC, 3), 1.5)
+
+
+def switch_records(t):
+    """--switch-events: who exits has no id when he goes, or has one still and an exit before"""
+    told = Told(t, 'records', 'task 8 104.900000000: PERF_RECORD_EXIT(8:8):(1:1)')
+    told.sample(0.5, 0, 5)
+    told.switch_record(1, 0, 5, True)
+    told.switch_record(1, 0, 7, False)
+    told.switch_record(3, 0, -1, True)
+    told.switch_record(3, 0, 5, False)
+    told.switch_record(4, 0, 5, True)
+    told.switch_record(4, 0, 8, False)
+    told.switch_record(5, 0, 8, True)
+    told.switch_record(5, 0, 0, False)
+    told.sample(10, 1, 0)
+    same('times', told.times(), ({5: (1.5, 2 + 6), 7: (2, 0), 8: (1, 0)}, False))
+
+
+def clocks(t):
+    for name, events, want in (
+            ('misses', (('LLC-load-misses', attr(3, 2), 50), ('cpu-clock', CLOCK, 10),
+                        ('instructions', attr(0, 1), 30), ('cycles', attr(0, 0), 20)),
+             'cpu-clock'),
+            ('hybrid', (('cpu_core/cycles/', attr(0, 4 << 32), 20),
+                        ('cpu_atom/cycles/', attr(0, 8 << 32), 10)),
+             'cpu_core/cycles/ + cpu_atom/cycles/'),
+            ('raw', (('r1234', attr(4, 0x1234), 5), ('ibs_op//', attr(11, 0), 2)), 'ibs_op//'),
+            ('none', (('LLC-load-misses', attr(3, 2), 50), ('r1234', attr(4, 0x1234), 5)), None)):
+        told, n = Told(t, name), 0
+        for event, of, count in events:
+            for _ in range(count):
+                n += 1
+                told.sample(n / 100, 0, 5, name=event, of=of)
+        got = told.figures()
+        same(name, got['clock'], want)
+        shown = want or 'LLC-load-misses'
+        want = sum(count for event, _, count in events if event in shown.split(' + '))
+        same(name + ' shown', (got['shown'], got['shown_samples']), (shown, want))
+        same(name + ' of tasks', [f['samples'] for f in got['tasks']], [want])
+        t.open(name)
+        same(name + ' on the page', t.total(), want)
+        same(name + ' complaints', t.browser.complaints(), [])
+
+
+def many(t):
+    """1100 CPUs, of which some are not there, 300 events, samples whose CPU is not known"""
+    told = Told(t, 'many')
+    for cpu in range(1100):
+        told.sample(1 + cpu / 10000, cpu * 2, 5)
+    for event in range(300):
+        told.sample(2 + event / 1000, 0xffffffff, 6, name='x:event_%d' % event, of=attr(2, event))
+    same('samples', told.figures()['samples'], 1400)
+    t.open('many')
+    same('complaints', t.browser.complaints(), [])
+    same('CPUs', [row[:2] for row in t.rows('#cpu-table')][:3], [['?', '300'], ['0', '1'], ['2', '1']])
+    drawn = t.browser.run("""const c = document.getElementById("cpus");
+        const d = c.getContext("2d").getImageData(0, c.height - 40, 60, 40).data;
+        return d.filter((v, i) => i % 4 === 3 && v).length""")
+    if drawn < 50:
+        raise AssertionError('%d pixels of the name of the last CPU are drawn' % drawn)
+    t.browser.focus('#timeline')
+    t.browser.keys(*['Down'] * 60)
+    if not t.browser.text('#hover').startswith('CPU 116 at'):
+        raise AssertionError(t.browser.text('#hover'))
+    if t.browser.run('return document.getElementById("rows").scrollTop') < 200:
+        raise AssertionError('the row is out of sight')
+    right = t.browser.run("""const c = document.getElementById('cpus').getBoundingClientRect();
+        return [c.right, document.getElementById('rows').clientWidth +
+                document.getElementById('rows').getBoundingClientRect().left]""")
+    if right[0] > right[1] + 1:
+        raise AssertionError('the last samples are behind the scroll bar: %r' % right)
+
+
+def odd_names(t):
+    told = Told(t, 'odd')
+    for n, name in enumerate((bytearray('日本'.encode()) + b'\0rest', bytearray(b'a\x1b[2Jb\0'),
+                              'new\nline', bytearray('日'.encode()[:2]))):
+        told.switch(n + 0.5, 0, 0, n + 1, name)
+        told.switch(n + 1, 0, n + 1, 0, name)
+    said = io.StringIO()
+    counted = told.figures()
+    same('names', sorted(f['comm'] for f in counted['tasks'] if f['tid']),
+         sorted(('日本', 'a\x1b[2Jb', 'new\nline', '\ufffd')))
+    told.script['summary'](counted, said)
+    if '\x1b' in said.getvalue() or 'new\n' in said.getvalue():
+        raise AssertionError('a name gets to the terminal as it is')
+    t.open('odd')
+    same('complaints', t.browser.complaints(), [])
+
+
+def short_window(t):
+    """Of 10 ms, selected to the microsecond"""
+    told = Told(t, 'short')
+    for n in range(100):
+        told.sample(n / 10000, 0, 5)
+    told.figures()
+    t.open('short')
+    t.browser.drag('#cpus', 0.3, 0.4)
+    start, end = re.search(r'([\d.]+) s to ([\d.]+) s', t.browser.text('#selection')).groups()
+    if not 0.0005 < float(end) - float(start) < 0.0015:
+        raise AssertionError(t.browser.text('#selection'))
+
+
+def task_clicked(t):
+    """A task's name in the search: its functions stay; the keyboard stays where it is"""
+    t.open()
+    t.browser.run("""[...document.querySelectorAll('#tasks button')]
+        .find((b) => b.textContent === 'worker-3').focus()""")
+    t.browser.keys('Enter')
+    same('functions', sorted(row[0] for row in t.rows('#functions')),
+         sorted(('main', 'serve', 'read', 'do_syscall_64', 'vfs_read')))
+    same('focus', t.browser.run('return document.activeElement.textContent'), 'worker-3')
+
+
+def nothing_stays(t):
+    """When a page cannot be written"""
+    told = Told(t, 'stays')
+    told.sample(1, 0, 5)
+
+    def fails(*_):
+        raise MemoryError
+    told.script['Page'].write = fails
+    try:
+        told.figures()
+    except MemoryError:
+        pass
+    same('files', [f for f in os.listdir(t.directory.name) if f.startswith('stays')], [])
+
+
+def runs(t):
+    """On and off the CPU as the summary has them"""
+    told = Told(t, 'runs')
+    for second in range(4):
+        told.switch(second, 0, 0, 5)
+        told.switch(second + 0.25, 0, 5, 6)
+        told.switch(second + 0.75, 0, 6, 0)
+    figures = told.figures()
+    same('times', {f['tid']: (f['on_ns'], f['off_ns']) for f in figures['tasks'] if f['tid']},
+         {5: (NSEC, 2.75 * NSEC), 6: (2 * NSEC, 1.5 * NSEC)})
+    t.open('runs')
+    same('rows', [row[1:] for row in t.rows('#run-table') if row[1] != '0'],
+         [['6', '4', '2.000 s', '1.500 s'], ['5', '4', '1.000 s', '2.750 s']])
+
+
 def main():
     for command in ('chromedriver', 'chromium'):
         if not shutil.which(command):
@@ -471,6 +716,18 @@ def main():
                 ('it follows the size of the window', resize, False),
                 ('dark mode', dark, False),
                 ('what was lost does not look idle', lost_part, False),
+                ('times on and off the CPU, for the whole window', runs, False),
+                ('some tasks alone: no time that is not known', some_tasks, False),
+                ('lost switches: no time that is not known', lost_switches, False),
+                ('windows that begin at different times', windows_differ, False),
+                ('ids of a name space', ids_differ, False),
+                ('--switch-events, and tasks that exit', switch_records, False),
+                ('which event is a clock', clocks, False),
+                ('1100 CPUs, 300 events, no CPU', many, False),
+                ('names that are no UTF-8, and that a terminal would obey', odd_names, False),
+                ('a window of 10 ms', short_window, False),
+                ('a task is clicked', task_clicked, False),
+                ('nothing stays of a page that could not be written', nothing_stays, False),
                 ('nothing to show is said', empty, False),
                 ('without d3 the rest works', without_library, False),
                 ('500,000 samples', large, False)):

@@ -4,19 +4,19 @@
 What a dump of the flight recorder holds, for people: perf script report incident -i DUMP
 
 perf calls process_event() for each sample, trace_unhandled() for each tracepoint,
-in the order of time. A Recording takes them in; nothing is kept of a sample but what
-is counted:
+in the order of time. A Recording takes them in; of a sample five numbers are kept:
 
     Symbols   frames and call chains, as a tree of (parent, frame), numbered
-    cells     (bin, CPU, event, task, chain) -> samples; a bin is a slice of time, so
-              that 500,000 samples are that many cells at most, and mostly far fewer
+    Samples   (time, CPU, event, task, chain), in columns
     Switches  who ran, and who did not, from sched:sched_switch or --switch-events
     marks     throttling, with its time, and lost records, with the part that nothing is
               known about: from the last record of the CPU before them on
 
-At the end figures() counts what the summary shows, and Page writes the same, with the
-cells as arrays of integers in base64, into one HTML file: style, script, d3 and
-d3-flame-graph lie in incident/ beside this script, see incident/install.sh.
+At the end Figures counts what the summary shows, and Page writes the same into one HTML
+file, with cells, (bin, CPU, event, task, chain) -> samples, as arrays of integers in base64;
+a bin is a slice of time, so that 500,000 samples are that many cells at most, and mostly far
+fewer. Style, script, d3 and d3-flame-graph lie in incident/ beside this script, see
+incident/install.sh.
 
 What the window is, is told by OUT.sample.TIME.json beside the dump; without it, by the
 records themselves.
@@ -24,9 +24,9 @@ records themselves.
 import argparse
 import array
 import base64
-import bisect
 import datetime
 import html
+import itertools
 import json
 import os
 import re
@@ -38,6 +38,7 @@ from collections import Counter, defaultdict
 NSEC = 1000000000
 IDLE = 0
 MAX_BINS = 10000
+MOST_TASKS = 1000
 # -1, as perf hands it over
 NO_ID = (-1, 0xffffffff)
 # Slices of time that people can name.
@@ -45,10 +46,32 @@ BIN_WIDTHS = [n * 10 ** e for e in range(3, 12) for n in (1, 2, 5)]
 TASK_STATES = {0: 'preempted', 1: 'sleeping', 2: 'uninterruptible', 4: 'stopped', 8: 'traced',
                16: 'dead', 32: 'dead', 64: 'parked', 128: 'idle'}
 PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT = 0, 1, 2
+PERF_TYPE_HW_CACHE, PERF_TYPE_BREAKPOINT = 3, 5
 # In perf_event_attr's flags: the period is a frequency.
 ATTR_FREQ = 1 << 10
-# CPU cycles, instructions and bus cycles, reference cycles; cpu-clock and task-clock.
-CLOCKS = {PERF_TYPE_HARDWARE: (0, 1, 6, 9), PERF_TYPE_SOFTWARE: (0, 1)}
+# What tells who is on a CPU, the best first: cpu-clock, task-clock; CPU cycles, reference
+# cycles, which do not count while a CPU idles; of other PMUs, what is called so.
+CLOCKS = {(PERF_TYPE_SOFTWARE, 0): 1, (PERF_TYPE_SOFTWARE, 1): 2,
+          (PERF_TYPE_HARDWARE, 0): 3, (PERF_TYPE_HARDWARE, 9): 4}
+OTHER_CLOCK = 5
+OTHER_CYCLES = re.compile(r'(.*/)?(cpu[-_])?cycles\b|ibs_op/')
+
+
+def text(value):
+    """A field of a tracepoint: bytes, where it holds something that is not printable"""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).split(b'\0')[0].decode('utf-8', 'replace')
+    return value
+
+
+def clock_rank(name, event_type, config):
+    """How good a clock an event is, 1 the best; 0: it is none"""
+    if event_type in (PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE):
+        # The upper half of a hardware event says which PMU of a hybrid machine.
+        return CLOCKS.get((event_type, config & 0xffffffff), 0)
+    if event_type in (PERF_TYPE_TRACEPOINT, PERF_TYPE_HW_CACHE, PERF_TYPE_BREAKPOINT):
+        return 0
+    return OTHER_CLOCK if OTHER_CYCLES.match(name) else 0
 
 
 class Table:
@@ -115,6 +138,30 @@ class Symbols:
         return self.chains.items[chain][1]
 
 
+class Samples:
+    """Columns, in the order of time, of the events, tasks and chains that are numbered"""
+    COLUMNS = (('time', 'q'), ('cpu', 'i'), ('event', 'H'), ('task', 'I'), ('chain', 'I'))
+
+    def __init__(self):
+        self.columns = [array.array(code) for _, code in self.COLUMNS]
+        self.time, self.cpu, self.event, self.task, self.chain = self.columns
+
+    def __len__(self):
+        return len(self.time)
+
+    def add(self, *values):
+        for column, value in zip(self.columns, values):
+            column.append(value)
+
+    def in_order(self):
+        """Tuples, the oldest first"""
+        time = self.time
+        if all(time[i - 1] <= time[i] for i in range(1, len(time))):
+            return zip(*self.columns)
+        return (tuple(column[i] for column in self.columns)
+                for i in sorted(range(len(time)), key=time.__getitem__))
+
+
 class Switches:
     """
     Who runs where, and who waits.
@@ -122,42 +169,71 @@ class Switches:
     What runs on a CPU at its first record is what its first switch takes off it; what
     runs after its last switch runs until its last record. A task that is off at the end
     waited until then; one that was off at the beginning is not known to have been.
+
+    That holds where every switch of a CPU is there. Who leaves a CPU, or is sampled on it,
+    must be who was switched to: if not (records were lost, only some tasks were recorded,
+    parts of a recording were put together), what came before is not known, and not counted.
     """
 
     def __init__(self):
+        # CPU -> (task, tid, since); a CPU of which nothing is known is not in it.
         self.running = {}
+        self.met = set()
         self.waiting = {}
         self.run = Counter()
+        self.first_runs = Counter()
         self.count = Counter()
         self.by_cpu = defaultdict(list)
         # (start, end, task, chain, CPU, ended)
         self.off = []
+        self.broken = False
 
-    def leave(self, time, cpu, task, tid, chain, began):
+    def leave(self, time, cpu, task, tid, chain, first):
         """tid goes off the CPU; chain None: for good"""
-        began = self.running.pop(cpu, (None, None, began))[2]
+        _, runs, began = self.running.pop(cpu, (None, None, None))
         self.by_cpu[cpu].append(time)
-        if tid == IDLE:
-            return
-        self.count[task] += 1
-        self.run[task] += time - began
-        if chain is not None:
-            self.waiting[tid] = (time, task, chain, cpu)
+        self.waiting.pop(tid, None)
+        if runs is not None and runs != tid:
+            self.broken = True
+        if tid != IDLE:
+            self.count[task] += 1
+            if runs == tid:
+                self.run[task] += time - began
+            elif cpu not in self.met:
+                self.first_runs[task] += time - first
+            if chain is not None:
+                self.waiting[tid] = (time, task, chain, cpu)
+        self.met.add(cpu)
 
     def enter(self, time, cpu, task, tid):
         self.running[cpu] = (task, tid, time)
+        self.met.add(cpu)
         if tid in self.waiting:
             self.off.append(self.wait(tid, time, True))
+
+    def sampled(self, cpu, tid):
+        """tid was seen on the CPU: whoever else was thought to be is not, nor does it wait"""
+        if cpu in self.running and self.running[cpu][1] != tid:
+            del self.running[cpu]
+            self.broken = True
+        self.waiting.pop(tid, None)
+
+    def forget(self, cpu):
+        """Records of the CPU were lost"""
+        self.running.pop(cpu, None)
+        self.met.add(cpu)
 
     def wait(self, tid, end, ended):
         start, task, chain, cpu = self.waiting.pop(tid)
         return (start, end, task, chain, cpu, ended)
 
     def finish(self, last, newest, tid_task):
-        for cpu, (task, tid, time) in self.running.items():
-            if tid != IDLE:
-                # Its samples may have told more of it than the switch to it.
-                self.run[tid_task.get(tid, task)] += last[cpu] - time
+        if not self.broken:
+            self.run.update(self.first_runs)
+            for cpu, (task, tid, time) in self.running.items():
+                if tid != IDLE:
+                    # Its samples may have told more of it than the switch to it.
+                    self.run[tid_task.get(tid, task)] += last[cpu] - time
         for tid in list(self.waiting):
             self.off.append(self.wait(tid, newest, False))
 
@@ -165,23 +241,47 @@ class Switches:
 class Recording:
     """What perf told us, counted."""
 
-    def __init__(self):
+    def __init__(self, losses=(), exits=()):
+        """losses: CPU -> [(time, records)], exits: tid -> [time], both in order"""
         self.symbols = Symbols()
         self.tasks = Table()
         self.events = Table()
-        self.kinds = {}
-        self.switches = Switches()
-        self.samples = []
+        self.clocks = {}
+        self.traced = Switches()
+        self.told = Switches()
+        self.samples = Samples()
         self.first = {}
         self.last = {}
         self.marks = []
         self.tid_task = {}
+        self.losses = {cpu: list(reversed(of)) for cpu, of in dict(losses).items()}
+        self.exits = dict(exits)
         self.partial_switches = False
+        # Ids of samples are of the recorder's name space, those of switches of the first;
+        # whether these are the same is not known before a switch away from a task.
+        self.same_ids = None
+
+    @property
+    def switches(self):
+        """Those of sched:sched_switch, if they are all there; they know more"""
+        return self.traced if self.traced.by_cpu else self.told
 
     def seen(self, cpu, time):
-        self.last[cpu] = time
-        if cpu not in self.first:
-            self.first[cpu] = time
+        self.lose(cpu, time)
+        self.last[cpu] = max(time, self.last.get(cpu, time))
+        self.first[cpu] = min(time, self.first.get(cpu, time))
+
+    def lose(self, cpu, until):
+        """
+        The kernel tells of lost records when there is room again: nothing is known since
+        the record before.
+        """
+        losses = self.losses.get(cpu)
+        while losses and losses[-1][0] <= until:
+            time, count = losses.pop()
+            self.marks.append(('lost', cpu, time, count, min(self.last.get(cpu, time), time)))
+            self.traced.forget(cpu)
+            self.told.forget(cpu)
 
     def task(self, pid, tid, comm):
         task = self.tasks.number((pid, tid, comm))
@@ -196,30 +296,37 @@ class Recording:
             return self.tasks.items[self.tid_task[tid]]
         return pid, tid, comm
 
-    def event(self, name, kind):
-        event = self.events.number(name.rstrip(':'))
-        self.kinds[event] = kind
+    def event(self, s, clock):
+        event = self.events.number(s['ev_name'].rstrip(':'))
+        self.clocks[event] = clock
         return event
 
-    def sample(self, s, kind):
+    def sample(self, s, clock, switch=None):
         where = s['sample']
-        time, cpu = where['time'], where['cpu']
+        time, tid = where['time'], where['tid']
+        cpu = -1 if where['cpu'] in NO_ID else where['cpu']
         self.seen(cpu, time)
-        event = self.event(s['ev_name'], kind)
-        task = self.task(*self.who(where['pid'], where['tid'], s['comm']))
+        event = self.event(s, clock)
+        task = self.task(*self.who(where['pid'], tid, s['comm']))
         chain = self.symbols.chain(s)
-        self.samples.append((time, cpu, event, task, chain))
+        self.samples.add(time, cpu, event, task, chain)
+        if tid not in NO_ID:
+            if switch is not None and (switch or tid) and self.same_ids is not False:
+                self.same_ids = switch == tid
+            if self.same_ids:
+                self.traced.sampled(cpu, tid)
+            self.told.sampled(cpu, tid)
         return time, cpu, task, chain
 
     def clock(self, s):
         event_type, _, config = struct.unpack_from('=IIQ', s['attr'])
-        # A PMU of another type counts what it will; its samples are taken on the CPU too.
-        self.sample(s, 'clock' if config in CLOCKS.get(event_type, (config,)) else 'count')
+        self.sample(s, clock_rank(s['ev_name'], event_type, config))
 
     def tracepoint(self, fields, s):
-        time, cpu, task, chain = self.sample(s, 'count')
         if s['ev_name'].rstrip(':') != 'sched:sched_switch':
+            self.sample(s, 0)
             return
+        time, cpu, task, chain = self.sample(s, 0, fields['prev_pid'])
         period, flags = struct.unpack_from('=Q', s['attr'], 16)[0], struct.unpack_from(
             '=Q', s['attr'], 40)[0]
         if flags & ATTR_FREQ or period > 1:
@@ -230,54 +337,57 @@ class Recording:
     def sched_switch(self, time, cpu, task, chain, fields):
         state, tid = fields['prev_state'] & 0xff, fields['prev_pid']
         if self.tasks.items[task][2] in ('(exiting)', ':%d' % tid):
-            task = self.task_named(tid, fields['prev_comm'])
+            task = self.task_named(tid, text(fields['prev_comm']))
         state = TASK_STATES.get(state & -state, 'waiting')
         chain = None if state == 'dead' else self.symbols.state(chain, state)
-        self.switches.leave(time, cpu, task, tid, chain, self.first[cpu])
+        self.traced.leave(time, cpu, task, tid, chain, self.first[cpu])
         tid = fields['next_pid']
-        self.switches.enter(time, cpu, self.task_named(tid, fields['next_comm']), tid)
+        self.traced.enter(time, cpu, self.task_named(tid, text(fields['next_comm'])), tid)
 
     def task_named(self, tid, comm):
         task = self.tid_task.get(tid)
         return self.task(-1 if tid else 0, tid, comm) if task is None else task
 
     def context_switch(self, time, cpu, pid, tid, out, preempt):
-        """PERF_RECORD_SWITCH: the same without a call chain; only where there is no other"""
+        """PERF_RECORD_SWITCH: the same without a call chain"""
+        cpu = -1 if cpu in NO_ID else cpu
         self.seen(cpu, time)
-        if 'sched:sched_switch' in self.events.index:
-            return
+        gone, switches = tid in NO_ID, self.told
+        if gone:
+            # Who is on its way out has no id any more: it is who was switched to.
+            if not out or cpu not in switches.running:
+                switches.forget(cpu)
+                return
+            tid = switches.running[cpu][1]
         task = self.tid_task.get(tid)
         if task is None:
             task = self.task(pid, tid, '[%d]' % tid if tid else 'swapper')
-        if out:
-            chain = self.symbols.state(Symbols.EMPTY, 'preempted' if preempt else 'sleeping')
-            self.switches.leave(time, cpu, task, tid, chain, self.first[cpu])
-        else:
-            self.switches.enter(time, cpu, task, tid)
+        if not out:
+            switches.enter(time, cpu, task, tid)
+            return
+        began = switches.running.get(cpu, (None, None, self.first[cpu]))[2]
+        gone = gone or any(began <= exit_ <= time for exit_ in self.exits.get(tid, ()))
+        chain = None if gone else self.symbols.state(Symbols.EMPTY, 'preempted' if preempt
+                                                     else 'sleeping')
+        switches.leave(time, cpu, task, tid, chain, self.first[cpu])
 
     def throttled(self, cpu, time):
         self.marks.append(('throttled', cpu, time, 1, time))
 
-    def lost(self, losses):
-        """
-        (CPU, time, records) each: the kernel says so when there is room again, so nothing
-        is known since the record before. To be called when all samples have been seen.
-        """
-        times = defaultdict(list)
-        for sample in self.samples:
-            times[sample[1]].append(sample[0])
-        for cpu, switches in self.switches.by_cpu.items():
-            times[cpu] = sorted(times[cpu] + switches)
-        for cpu, time, count in losses:
-            before = bisect.bisect_left(times[cpu], time)
-            self.marks.append(('lost', cpu, time, count,
-                               times[cpu][before - 1] if before else time))
+    def finish(self):
+        for cpu, losses in self.losses.items():
+            if losses:
+                self.lose(cpu, losses[0][0])
+        newest = max(self.last.values(), default=0)
+        for switches in (self.traced, self.told):
+            switches.finish(self.last, newest, self.tid_task)
 
 
 def run_perf(*args):
     """What a perf command prints, or nothing: its warnings are perf script's own, too"""
-    return subprocess.run(('perf',) + args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False).stdout.decode('utf-8', 'replace')
+    return subprocess.run(('perf',) + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False
+                          ).stdout.decode('utf-8', 'replace')
 
 
 class Machine:
@@ -321,17 +431,26 @@ class Machine:
             tzinfo=datetime.timezone.utc)
         return int(utc.timestamp()) * NSEC + int(match[2]) * 1000000 - reference[0] + reference[1]
 
-    def lost(self):
-        """(CPU, time, records) of each PERF_RECORD_LOST"""
+    def side_band(self):
+        """
+        Of PERF_RECORD_LOST: CPU -> [(time, records)]; of PERF_RECORD_EXIT: tid -> [time]
+        """
+        losses, exits = defaultdict(list), defaultdict(list)
         # No sample has that task; the records of what was lost are shown all the same.
-        text = run_perf('script', '-i', self.path, '--show-lost-events', '--tid', '2147483647',
-                        '--ns', '-F', 'comm,tid,cpu,time')
-        pattern = re.compile(r'\[(\d+)\]\s+(\d+)\.(\d+):.*PERF_RECORD_LOST.*?lost (\d+)')
-        for line in text.splitlines():
+        lines = run_perf('script', '-i', self.path, '--show-lost-events', '--show-task-events',
+                         '--tid', '2147483647', '--ns', '-F', 'comm,tid,cpu,time')
+        pattern = re.compile(r'(?:\[(\d+)\]\s+)?(\d+)\.(\d+): PERF_RECORD_'
+                             r'(?:LOST.*?lost (\d+)|EXIT\(\d+:(\d+)\))')
+        for line in lines.splitlines():
             match = pattern.search(line)
-            if match:
-                yield (int(match[1]), int(match[2]) * NSEC + int(match[3].ljust(9, '0')),
-                       int(match[4]))
+            if not match:
+                continue
+            time = int(match[2]) * NSEC + int(match[3].ljust(9, '0'))
+            if match[5]:
+                exits[int(match[5])].append(time)
+            else:
+                losses[int(match[1] or -1)].append((time, int(match[4])))
+        return losses, exits
 
 
 class Figures:
@@ -341,7 +460,8 @@ class Figures:
         self.r = recording
         self.machine = machine
         manifest = machine.manifest
-        self.cpus = {c['cpu']: c for c in manifest.get('cpus', []) if isinstance(c, dict)}
+        self.told = {c['cpu']: c for c in manifest.get('cpus', [])
+                     if isinstance(c, dict) and isinstance(c.get('cpu'), int)}
         self.trigger = machine.trigger()
         times = list(recording.first.values()) + list(recording.last.values())
         self.oldest = min(times, default=0)
@@ -350,46 +470,56 @@ class Figures:
            self.oldest - 60 * NSEC < self.trigger < self.newest + 60 * NSEC:
             self.trigger = None
         self.end = max(self.newest, self.trigger or 0)
-        recording.switches.finish(recording.last, self.newest, recording.tid_task)
-        self.clock = self.clock_event()
+        recording.finish()
+        samples = recording.samples
+        self.by_event = Counter(samples.event)
+        self.clock = self.clock_events()
+        # Without a clock the event with most samples is what is shown first.
+        self.shown = self.clock or [e for e, _ in self.by_event.most_common(1)]
+        self.by_cpu = Counter(samples.cpu)
+        shown = set(self.shown)
+        self.by_task, self.by_chain = Counter(), Counter()
+        for event, task, chain in zip(samples.event, samples.task, samples.chain):
+            if event in shown:
+                self.by_task[task] += 1
+                self.by_chain[chain] += 1
+        self.cpus = self.per_cpu()
 
-    def clock_event(self):
-        """The event whose samples say who was on a CPU"""
-        counts = Counter(s[2] for s in self.r.samples)
-        clocks = [e for e in counts if self.r.kinds[e] == 'clock']
-        return max(clocks, key=lambda e: counts[e], default=None)
+    def clock_events(self):
+        """The events whose samples say who was on a CPU: more than one on hybrid machines"""
+        ranks = {e: self.r.clocks[e] for e in self.by_event if self.r.clocks[e]}
+        best = min(ranks.values(), default=0)
+        return sorted(e for e in ranks if ranks[e] == best)
 
-    def on_cpu(self):
-        return [s for s in self.r.samples if s[2] == self.clock]
+    def names(self, events):
+        return ' + '.join(self.r.events.items[e] for e in events)
 
     def per_cpu(self):
-        rows = {}
-        for cpu in sorted(set(self.r.first) | set(self.cpus)):
-            told = self.cpus.get(cpu, {})
-            rows[cpu] = {
-                'cpu': cpu, 'samples': 0,
-                'switches': len(self.r.switches.by_cpu.get(cpu, ())),
-                'oldest': self.r.first.get(cpu), 'newest': self.r.last.get(cpu),
-                'lost': sum(m[3] for m in self.r.marks if m[0] == 'lost' and m[1] == cpu),
-                'throttled': sum(1 for m in self.r.marks if m[0] == 'throttled' and m[1] == cpu),
-                'given_up': told.get('given_up', 0), 'way': told.get('way', ''),
-            }
-            rows[cpu]['lost'] = max(rows[cpu]['lost'], told.get('lost', 0))
-        for sample in self.r.samples:
-            rows[sample[1]]['samples'] += 1
-        return list(rows.values())
+        lost, throttled = Counter(), Counter()
+        for kind, cpu, _, count, _ in self.r.marks:
+            if kind == 'lost':
+                lost[cpu] += count
+            else:
+                throttled[cpu] += 1
+        return [{
+            'cpu': cpu, 'samples': self.by_cpu[cpu],
+            'switches': len(self.r.switches.by_cpu.get(cpu, ())),
+            'oldest': self.r.first.get(cpu), 'newest': self.r.last.get(cpu),
+            'lost': max(lost[cpu], self.told.get(cpu, {}).get('lost', 0)),
+            'throttled': throttled[cpu],
+            'given_up': self.told.get(cpu, {}).get('given_up', 0),
+            'way': self.told.get(cpu, {}).get('way', ''),
+        } for cpu in sorted(set(self.r.first) | set(self.told) | set(lost) | set(throttled))]
 
     def events(self):
-        counts = Counter(s[2] for s in self.r.samples)
-        return [{'name': name, 'kind': self.r.kinds[e], 'samples': counts[e]}
-                for e, name in enumerate(self.r.events.items)]
+        return [{'name': name, 'kind': 'clock' if self.r.clocks[e] else 'count',
+                 'samples': self.by_event[e]} for e, name in enumerate(self.r.events.items)]
 
     def tasks(self):
-        samples = Counter(s[3] for s in self.on_cpu())
         off = Counter()
         for start, end, task, _, _, _ in self.r.switches.off:
             off[task] += end - start
-        rows = [{'pid': pid, 'tid': tid, 'comm': comm, 'samples': samples[task],
+        rows = [{'pid': pid, 'tid': tid, 'comm': comm, 'samples': self.by_task[task],
                  'switches': self.r.switches.count[task], 'on_ns': self.r.switches.run[task],
                  'off_ns': off[task]}
                 for task, (pid, tid, comm) in enumerate(self.r.tasks.items)]
@@ -400,7 +530,7 @@ class Figures:
         """[name, dso, self, total] by samples; a function counts once in a chain"""
         own, total = Counter(), Counter()
         chains = self.r.symbols.chains.items
-        for chain, count in Counter(s[4] for s in self.on_cpu()).items():
+        for chain, count in self.by_chain.items():
             own[self.r.symbols.leaf(chain)] += count
             frames = set()
             while chain > Symbols.EMPTY:
@@ -432,7 +562,8 @@ class Figures:
         pairs = [
             ('Trigger', ', '.join(str(m[k]) for k in ('trigger', 'reason') if m.get(k))),
             ('Action', m.get('action')),
-            ('Time', time or h.get('captured on')),
+            ('Time', time or self.ended()),
+            ('File written', '' if time or self.ended() else h.get('captured on')),
             ('Host', m.get('host') or h.get('hostname')),
             ('Kernel', m.get('kernel') or h.get('os release')),
             ('Boot', m.get('boot_id')),
@@ -444,11 +575,20 @@ class Figures:
         ]
         return [(name, str(value)) for name, value in pairs if value]
 
+    def ended(self):
+        """When the newest record was made, where the header lets us know"""
+        reference = self.machine.reference()
+        if not reference or not self.newest:
+            return ''
+        at = (reference[0] + self.newest - reference[1]) / NSEC
+        return 'until %s UTC' % datetime.datetime.fromtimestamp(
+            at, datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S')
+
     def notes(self):
         """What the reader must know before believing the rest"""
         notes = []
-        lost = sum(c['lost'] for c in self.per_cpu())
-        given_up = sum(c['given_up'] for c in self.per_cpu())
+        lost = sum(c['lost'] for c in self.cpus)
+        given_up = sum(c['given_up'] for c in self.cpus)
         if not self.machine.manifest:
             notes.append('There is no %s.json: what triggered, and what was given up, is not '
                          'known.' % os.path.basename(self.machine.path))
@@ -463,7 +603,10 @@ class Figures:
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
                          'CPU are not known: record it with sched:sched_switch/period=1/.')
-        if self.r.samples and self.clock is None:
+        if self.r.switches.broken:
+            notes.append('Not every switch is here (some tasks alone were recorded, or parts were '
+                         'put together): times on and off the CPU are those that are known.')
+        if len(self.r.samples) and not self.clock:
             notes.append('No event samples the CPUs by time (cpu-clock, cycles): who was on '
                          'a CPU is not known.')
         return notes
@@ -473,15 +616,25 @@ class Figures:
             'machine': dict(self.what()), 'notes': self.notes(),
             'oldest': self.oldest, 'newest': self.newest, 'trigger': self.trigger,
             'window_ns': self.newest - self.oldest, 'samples': len(self.r.samples),
-            'clock': None if self.clock is None else self.r.events.items[self.clock],
-            'on_cpu_samples': len(self.on_cpu()),
-            'events': self.events(), 'cpus': self.per_cpu(), 'tasks': self.tasks(),
+            'clock': self.names(self.clock) or None, 'shown': self.names(self.shown) or None,
+            'on_cpu_samples': sum(self.by_event[e] for e in self.clock),
+            'shown_samples': sum(self.by_event[e] for e in self.shown),
+            'events': self.events(), 'cpus': self.cpus, 'tasks': self.tasks(),
             'functions': self.functions(), 'waits': self.waits(),
         }
 
 
 def seconds(ns):
     return '%.3f' % (ns / NSEC)
+
+
+def printable(value):
+    """What a terminal shows and does not obey"""
+    return ''.join(c if c.isprintable() else '\\x%02x' % ord(c) for c in str(value))
+
+
+def cpu_name(cpu):
+    return '?' if cpu < 0 else str(cpu)
 
 
 def percent(part, whole):
@@ -495,7 +648,7 @@ def table(title, heads, rows, out):
         print('  none', file=out)
         return
     left = [head.startswith('<') for head in heads]
-    cells = [[head.lstrip('<') for head in heads]] + [[str(c) for c in row] for row in rows]
+    cells = [[head.lstrip('<') for head in heads]] + [[printable(c) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     for row in cells:
         print(('  ' + '  '.join(c.ljust(w) if l else c.rjust(w)
@@ -504,9 +657,9 @@ def table(title, heads, rows, out):
 
 def summary(figures, out, limit=10):
     """The figures of the page, for a terminal"""
-    all_of = figures['on_cpu_samples']
+    all_of = figures['shown_samples']
     for name, value in figures['machine'].items():
-        print('%-10s %s' % (name, value), file=out)
+        print('%-10s %s' % (name, printable(value)), file=out)
     print('%-10s %s s, %s .. %s' % ('Window', seconds(figures['window_ns']),
                                     seconds(figures['oldest']), seconds(figures['newest'])),
           file=out)
@@ -514,20 +667,20 @@ def summary(figures, out, limit=10):
         print('%-10s at %s' % ('Triggered', seconds(figures['trigger'])), file=out)
     print('%-10s %d' % ('Samples', figures['samples']), file=out)
     for note in figures['notes']:
-        print('Note: %s' % note, file=out)
+        print('Note: %s' % printable(note), file=out)
     table('Events', ['<EVENT', 'SAMPLES'],
           [(e['name'], e['samples']) for e in figures['events']], out)
     table('CPUs', ['CPU', 'SAMPLES', 'SWITCHES', 'OLDEST(s)', 'NEWEST(s)', 'LOST', 'THROTTLED',
                    'GIVEN UP', '<WAY'],
-          [(c['cpu'], c['samples'], c['switches'],
+          [(cpu_name(c['cpu']), c['samples'], c['switches'],
             '-' if c['oldest'] is None else seconds(c['oldest']),
             '-' if c['newest'] is None else seconds(c['newest']),
             c['lost'], c['throttled'], c['given_up'], c['way']) for c in figures['cpus']], out)
-    table('Tasks, by samples of %s' % (figures['clock'] or 'no clock'),
+    table('Tasks, by samples of %s' % (figures['shown'] or 'no event'),
           ['TID', '<TASK', 'SAMPLES', 'SHARE', 'SWITCHES', 'ON-CPU(s)', 'OFF-CPU(s)'],
           [(t['tid'], t['comm'], t['samples'], percent(t['samples'], all_of), t['switches'],
             seconds(t['on_ns']), seconds(t['off_ns'])) for t in figures['tasks'][:limit]], out)
-    table('Functions, by samples of %s' % (figures['clock'] or 'no clock'),
+    table('Functions, by samples of %s' % (figures['shown'] or 'no event'),
           ['SELF', 'SHARE', 'TOTAL', '<FUNCTION', '<IN'],
           [(f['self'], percent(f['self'], all_of), f['total'], f['name'][:60], f['dso'])
            for f in figures['functions'][:limit]], out)
@@ -560,14 +713,17 @@ class Page:
         self.tick = max(1000, -(-self.width // (1 << 32)))
 
     def cells(self):
-        cells = Counter(((s[0] - self.start) // self.bin,) + s[1:] for s in self.r.samples)
-        keys = sorted(cells)
-        columns = list(zip(*keys)) or [()] * 5
-        data = {name: packed(code, column) for (name, code), column in
-                zip((('bin', 'I'), ('cpu', 'H'), ('event', 'B'), ('task', 'I'), ('chain', 'I')),
-                    columns)}
-        data['count'] = packed('I', [cells[key] for key in keys])
-        return data
+        """Of one bin after the other, so that no more is kept than the columns"""
+        codes = (('bin', 'I'), ('cpu', 'i'), ('event', 'H'), ('task', 'I'), ('chain', 'I'),
+                 ('count', 'I'))
+        columns = [array.array(code) for _, code in codes]
+        for bin_, samples in itertools.groupby(self.r.samples.in_order(),
+                                               lambda s: (s[0] - self.start) // self.bin):
+            cells = Counter(s[1:] for s in samples)
+            for cell in sorted(cells):
+                for column, value in zip(columns, (bin_,) + cell + (cells[cell],)):
+                    column.append(value)
+        return {name: packed(code, column) for (name, code), column in zip(codes, columns)}
 
     def waits(self):
         """Whole ones; those shorter than a bin are added up where they begin"""
@@ -594,19 +750,21 @@ class Page:
         counts = Counter((cpu, (time - self.start) // self.bin)
                          for cpu, times in self.r.switches.by_cpu.items() for time in times)
         keys = sorted(counts)
-        return {'cpu': packed('H', [k[0] for k in keys]), 'bin': packed('I', [k[1] for k in keys]),
+        return {'cpu': packed('i', [k[0] for k in keys]), 'bin': packed('I', [k[1] for k in keys]),
                 'count': packed('I', [counts[k] for k in keys])}
 
-    def data(self):
-        figures = self.f.all()
-        for name in ('functions', 'waits', 'tasks'):
+    def data(self, counted):
+        figures = dict(counted)
+        for name in ('functions', 'waits'):
             # The page counts them itself, from the cells, for the part that is selected.
             del figures[name]
+        figures['tasks'] = sorted((t for t in counted['tasks'] if t['switches'] or t['on_ns']),
+                                  key=lambda t: -t['on_ns'])[:MOST_TASKS]
         dsos = Table('')
         chains = self.r.symbols.chains.items
         figures.update({
             'start': self.start, 'width': self.width, 'bin': self.bin, 'tick': self.tick,
-            'what': self.f.what(), 'clockEvent': self.f.clock,
+            'what': self.f.what(), 'shownEvents': self.f.shown,
             'taskNames': self.r.tasks.items,
             'frames': [(name, dsos.number(dso), kind)
                        for name, dso, kind in self.r.symbols.frames.items],
@@ -640,12 +798,12 @@ class Page:
         parts['style'] = self.read('lib', 'd3-flame-graph.css')
         return parts
 
-    def write(self, f):
+    def write(self, f, counted):
         library = self.library()
         title = ' '.join(filter(None, (self.f.machine.manifest.get('host'),
                                        os.path.basename(self.f.machine.path))))
         # "<" never ends the element that the data lie in.
-        data = json.dumps(self.data(), separators=(',', ':')).replace('<', '\\u003c')
+        data = json.dumps(self.data(counted), separators=(',', ':')).replace('<', '\\u003c')
         values = {
             'title': html.escape(title), 'style': library['style'] + self.read('incident.css'),
             'library': library['script'], 'licences': library['licences'], 'data': data,
@@ -666,18 +824,21 @@ def arguments():
     return parser.parse_args()
 
 
-def write_page(figures, path):
+def write_page(figures, counted, path):
     page = Page(figures)
-    temporary = '%s.%d' % (path, os.getpid())
+    temporary, made = '%s.%d' % (path, os.getpid()), False
     try:
         # What a dump says is nobody else's: like the dump.
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        made = True
         with open(fd, 'w', encoding='utf-8', errors='replace') as f:
-            whole = page.write(f)
+            whole = page.write(f, counted)
         os.rename(temporary, path)
-    except OSError as err:
-        if os.path.exists(temporary):
+    except BaseException as err:
+        if made:
             os.unlink(temporary)
+        if not isinstance(err, OSError):
+            raise
         sys.exit('incident: %s: %s' % (path, err.strerror))
     print('\nThe page is %s' % path, file=sys.stderr)
     if not whole:
@@ -686,7 +847,6 @@ def write_page(figures, path):
 
 
 def trace_end():
-    recording.lost(machine.lost())
     figures = Figures(recording, machine)
     counted = figures.all()
     try:
@@ -699,7 +859,7 @@ def trace_end():
         # Who reads has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if args.output or not args.json:
-        write_page(figures, args.output or args.input + '.html')
+        write_page(figures, counted, args.output or args.input + '.html')
 
 
 def process_event(event):
@@ -720,5 +880,11 @@ def throttle(time, _id, _stream, cpu, _pid, _tid):
 
 
 args = arguments()
+if args.input == '-':
+    sys.exit('incident: it reads a file more than once: record one, then perf script report '
+             'incident -i FILE')
+# In a locale that knows no such letters a name is told in another way.
+if hasattr(sys.stdout, 'reconfigure'):
+    sys.stdout.reconfigure(errors='backslashreplace')
 machine = Machine(args.input)
-recording = Recording()
+recording = Recording(*machine.side_band())

@@ -16,7 +16,7 @@
 
 (() => {
 const NSEC = 1e9;
-const COLOURS = 8, MOST_FRAMES = 4000;
+const COLOURS = 8, MOST_FRAMES = 4000, MOST_SIDE = 32000, MOST_PIXELS = 4e7;
 const KERNEL = 1, STATE = 2;
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
@@ -40,13 +40,13 @@ function unpack(type, text)
 	return new type(bytes.buffer);
 }
 
-const U8 = Uint8Array, U16 = Uint16Array, U32 = Uint32Array, S32 = Int32Array, F64 = Float64Array;
+const U16 = Uint16Array, U32 = Uint32Array, S32 = Int32Array, F64 = Float64Array;
 const unpackAll = (o, types) => Object.fromEntries(
 	Object.entries(types).map(([key, type]) => [key, unpack(type, o[key])]));
 const cells = unpackAll(data.cells,
-	{bin: U32, cpu: U16, event: U8, task: U32, chain: U32, count: U32});
+	{bin: U32, cpu: S32, event: U16, task: U32, chain: U32, count: U32});
 const off = unpackAll(data.off, {start: U32, end: U32, time: F64, task: U32, chain: U32});
-const switches = unpackAll(data.switches, {cpu: U16, bin: U32, count: U32});
+const switches = unpackAll(data.switches, {cpu: S32, bin: U32, count: U32});
 const chains = unpackAll(data.chains, {parent: S32, frame: S32});
 const bins = Math.floor(data.width / data.bin) + 1;
 
@@ -89,6 +89,10 @@ function byCpu(cpus)
 	return lists;
 }
 const cellsOf = byCpu(cells.cpu), switchesOf = byCpu(switches.cpu);
+const marksOf = new Map(data.cpus.map((c) => [c.cpu, []]));
+
+for (const mark of data.marks)
+	marksOf.get(mark[1]).push(mark);
 
 // ---- words
 
@@ -112,11 +116,17 @@ function signed(ns, digits)
 	return (ns < 0 ? '−' : data.trigger === null ? '' : '+') + text + ' s';
 }
 
+// So many that two bins differ.
+const digits = Math.min(Math.max(Math.ceil(-Math.log10(data.bin / NSEC)), 3), 6);
+const cpuName = (cpu) => (cpu < 0 ? '?' : String(cpu));
 const timeOf = (bin) => data.start - base + bin * data.bin;
 
 // ---- counting
 
-const view = {kind: 'event', event: data.clockEvent};
+// Events as a mask; the clock of a hybrid machine is more than one.
+const mask = (events) => data.events.map((_, i) => events.includes(i));
+const view = {kind: 'event', events: mask(data.shownEvents)};
+const viewed = () => data.events.filter((_, i) => view.events[i]).map((e) => e.name).join(' + ');
 
 function add(map, key, n)
 {
@@ -145,7 +155,7 @@ function count(from, to)
 		}
 	} else {
 		for (let i = firstCell(from), end = firstCell(to); i < end; i++) {
-			if (cells.event[i] !== view.event)
+			if (!view.events[cells.event[i]])
 				continue;
 			add(pairs, cells.task[i] * nr + cells.chain[i], cells.count[i]);
 			total += cells.count[i];
@@ -159,18 +169,23 @@ const amount = (n) => (view.kind === 'off' ? duration(n) : number(n) + ' samples
 // ---- timeline
 
 // The tasks with most samples have colours; the idle one is the gap that others leave.
-const ranking = (() => {
+let ranking = [];
+const colourOf = new Uint8Array(comms.length);
+
+function rank()
+{
 	const sums = new Map();
 
 	for (let i = 0; i < cells.bin.length; i++)
-		if (cells.event[i] === data.clockEvent && !isIdle(cells.task[i]))
+		if (view.events[cells.event[i]] && !isIdle(cells.task[i]))
 			add(sums, commOf[cells.task[i]], cells.count[i]);
-	return [...sums].sort((a, b) => b[1] - a[1]).map(([comm]) => comm);
-})();
-const colourOf = new Uint8Array(comms.length).fill(COLOURS);
-ranking.slice(0, COLOURS).forEach((comm, i) => { colourOf[comm] = i; });
+	ranking = [...sums].sort((a, b) => b[1] - a[1]).map(([comm]) => comm);
+	colourOf.fill(COLOURS);
+	ranking.slice(0, COLOURS).forEach((comm, i) => { colourOf[comm] = i; });
+}
 
-const part = {from: 0, to: bins, selection: null};
+// What is seen and selected, in bins; the row of the CPU that the keys are at.
+const part = {from: 0, to: bins, selection: null, row: -1};
 const selected = () => part.selection || [0, bins];
 const MARGIN = 64, AXIS = 34;
 let scheme = {};
@@ -203,13 +218,17 @@ function columnWidth()
 	return Math.max(2, Math.min(Math.ceil(4 * plotWidth() / Math.max(seen, 1)), 8));
 }
 
-const plotWidth = () => Math.max($('timeline').clientWidth - MARGIN - 8, 50);
+// Beside the scroll bar, where there is one.
+const plotWidth = () => Math.max($('rows').clientWidth - MARGIN - 8, 50);
 const toX = (bin) => MARGIN + (bin - part.from) / (part.to - part.from) * plotWidth();
 const toBin = (x) => part.from + (x - MARGIN) / plotWidth() * (part.to - part.from);
 
 function prepare(canvas, width, height)
 {
-	const ratio = window.devicePixelRatio || 1, context = canvas.getContext('2d');
+	// Browsers draw nothing on a canvas that is larger.
+	const ratio = Math.min(window.devicePixelRatio || 1, MOST_SIDE / height,
+			       Math.sqrt(MOST_PIXELS / width / height));
+	const context = canvas.getContext('2d');
 
 	canvas.width = Math.round(width * ratio);
 	canvas.height = Math.round(height * ratio);
@@ -234,7 +253,7 @@ function drawAxis()
 {
 	const width = $('timeline').clientWidth, c = prepare($('axis'), width, AXIS);
 	const first = timeOf(part.from) / NSEC, last = timeOf(part.to) / NSEC;
-	const [gap, digits] = step(last - first, Math.max(plotWidth() / 110, 2));
+	const [gap, places] = step(last - first, Math.max(plotWidth() / 110, 2));
 
 	c.fillStyle = scheme.panel;
 	c.fillRect(0, 0, width, AXIS);
@@ -242,7 +261,7 @@ function drawAxis()
 	c.textAlign = 'center';
 	for (let i = Math.ceil(first / gap); i * gap <= last; i++) {
 		const x = toX((i * gap * NSEC - timeOf(0)) / data.bin);
-		const text = signed(i * gap * NSEC, digits), half = c.measureText(text).width / 2;
+		const text = signed(i * gap * NSEC, places), half = c.measureText(text).width / 2;
 
 		c.fillRect(x, AXIS - 6, 1, 6);
 		if (x - half > MARGIN - 20 && x + half < width)
@@ -269,7 +288,7 @@ function columns(cpu, width, wide)
 	for (const i of cellsOf.get(cpu)) {
 		const bin = cells.bin[i];
 
-		if (bin < part.from || bin >= part.to || cells.event[i] !== data.clockEvent ||
+		if (bin < part.from || bin >= part.to || !view.events[cells.event[i]] ||
 		    isIdle(cells.task[i]))
 			continue;
 		const x = Math.min(Math.floor((bin - part.from) * scale), width - 1);
@@ -350,12 +369,10 @@ function drawMarks(c, cpu, y, height)
 		c.fillStyle = scheme.gap;
 		c.fillRect(x, y + 1, 4, height - 2);
 	}
-	for (const [kind, which, time, n, since] of data.marks) {
+	for (const [kind, , time, n, since] of marksOf.get(cpu.cpu)) {
 		const at = toX(time / data.bin), from = Math.max(toX(since / data.bin), MARGIN);
 		const to = Math.min(at, MARGIN + plotWidth());
 
-		if (which !== cpu.cpu)
-			continue;
 		if (to - from > 1)
 			hatch(c, from, y + 2, to - from, height - 4);
 		if (at < MARGIN || at > MARGIN + plotWidth())
@@ -389,10 +406,10 @@ function drawCpus()
 
 		c.fillStyle = scheme.rule;
 		c.fillRect(0, y, width, 1);
-		c.fillStyle = scheme.quiet;
+		c.fillStyle = i === part.row ? scheme.accent : scheme.quiet;
 		c.textAlign = 'right';
 		c.textBaseline = 'middle';
-		c.fillText('CPU ' + cpu.cpu, MARGIN - 10, y + height / 2);
+		c.fillText((i === part.row ? '▸ ' : '') + 'CPU ' + cpuName(cpu.cpu), MARGIN - 10, y + height / 2);
 		drawRow(c, wide, y, height, all[i], most, {counts: many[i], most: mostSwitches});
 		drawMarks(c, cpu, y, height);
 	});
@@ -439,10 +456,10 @@ let pending = 0;
 
 function changed()
 {
-	drawTimeline();
 	if (!pending)
 		pending = requestAnimationFrame(() => {
 			pending = 0;
+			drawTimeline();
 			showCount();
 		});
 }
@@ -490,9 +507,9 @@ function moveSelection(key, resize)
 	let [from, to] = part.selection || [part.to - Math.max(Math.round(seen / 10), 1), part.to];
 
 	if (!part.selection && key === 'ArrowLeft' && !resize)
-		return select(from, to);
+		return selectSeen(from, to);
 	if (resize)
-		return select(from, Math.max(to + by, from + 1));
+		return selectSeen(from, Math.max(to + by, from + 1));
 	const length = to - from;
 
 	from = Math.min(Math.max(Math.round(from + by), 0), bins - length);
@@ -500,7 +517,32 @@ function moveSelection(key, resize)
 		from = 0;
 	else if (key === 'End')
 		from = bins - length;
-	select(from, from + length);
+	selectSeen(from, from + length);
+}
+
+// What is seen follows what the keys select.
+function selectSeen(from, to)
+{
+	const seen = part.to - part.from;
+
+	select(from, to);
+	if (from < part.from || to - from > seen)
+		see(from, from + seen);
+	else if (to > part.to)
+		see(to - seen, to);
+}
+
+// The next CPU, and in words what is seen of it.
+function moveRow(by)
+{
+	part.row = Math.max(0, Math.min(part.row + by, data.cpus.length - 1));
+	drawTimeline();
+	const top = part.row * rowHeight(), rows = $('rows');
+
+	rows.scrollTop = Math.min(Math.max(rows.scrollTop, top + rowHeight() - rows.clientHeight), top);
+	const [from, to] = part.selection || [part.from, part.to];
+
+	$('hover').textContent = data.cpus.length ? describe(data.cpus[part.row], from, to - from) : '';
 }
 
 function timelineKey(event)
@@ -508,6 +550,8 @@ function timelineKey(event)
 	const keys = {
 		ArrowLeft: () => moveSelection('ArrowLeft', event.shiftKey),
 		ArrowRight: () => moveSelection('ArrowRight', event.shiftKey),
+		ArrowUp: () => moveRow(-1),
+		ArrowDown: () => moveRow(1),
 		Home: () => moveSelection('Home', false),
 		End: () => moveSelection('End', false),
 		'+': () => zoom(0.5, middle()),
@@ -523,30 +567,36 @@ function timelineKey(event)
 	}
 }
 
-function describe(event)
+// The column that the pointer is at
+function describeAt(event)
 {
 	const bin = Math.floor(toBin(event.offsetX)), row = Math.floor(event.offsetY / rowHeight());
-	const cpu = data.cpus[row], sums = new Map();
+
+	if (!data.cpus[row] || bin < part.from || bin >= part.to)
+		return '\u00a0';
+	return describe(data.cpus[row], bin,
+			Math.max((part.to - part.from) / plotWidth() * columnWidth(), 1));
+}
+
+// A CPU in some bins, in words
+function describe(cpu, bin, wide)
+{
+	const inside = (b) => b >= bin && b < bin + wide, sums = new Map();
 	let total = 0, many = 0;
 
-	if (!cpu || bin < part.from || bin >= part.to)
-		return '\u00a0';
-	const wide = Math.max((part.to - part.from) / plotWidth() * columnWidth(), 1);
-	const inside = (b) => b >= bin && b < bin + wide;
-
 	for (const i of cellsOf.get(cpu.cpu))
-		if (inside(cells.bin[i]) && cells.event[i] === data.clockEvent) {
+		if (inside(cells.bin[i]) && view.events[cells.event[i]]) {
 			add(sums, comms[commOf[cells.task[i]]], cells.count[i]);
 			total += cells.count[i];
 		}
 	for (const i of switchesOf.get(cpu.cpu))
 		many += inside(switches.bin[i]) ? switches.count[i] : 0;
-	const lost = data.marks.find(([kind, which, time, , since]) => kind === 'lost' &&
-		which === cpu.cpu && since < (bin + wide) * data.bin && time >= bin * data.bin);
+	const lost = marksOf.get(cpu.cpu).find(([kind, , time, , since]) => kind === 'lost' &&
+		since < (bin + wide) * data.bin && time >= bin * data.bin);
 	const who = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3)
 		.map(([comm, n]) => comm + ' ' + share(n, total)).join(', ');
 
-	return `CPU ${cpu.cpu} at ${signed(timeOf(bin), 3)}: ` +
+	return `CPU ${cpuName(cpu.cpu)} at ${signed(timeOf(bin), digits)}: ` +
 		(total ? `${number(total)} samples: ${who}` : 'no samples') +
 		(data.hasSwitches ? `; ${number(many)} switches` : '') +
 		(lost ? `; ${number(lost[3])} records were lost in ${duration(lost[2] - lost[4])}` : '');
@@ -558,6 +608,8 @@ function followMouse()
 
 	for (const canvas of [$('cpus'), $('axis')]) {
 		canvas.addEventListener('pointerdown', (event) => {
+			if (event.button !== 0)
+				return;
 			from = toBin(event.offsetX);
 			canvas.setPointerCapture(event.pointerId);
 			$('timeline').focus({preventScroll: true});
@@ -566,7 +618,7 @@ function followMouse()
 			const to = toBin(event.offsetX);
 
 			if (canvas === $('cpus'))
-				$('hover').textContent = describe(event);
+				$('hover').textContent = describeAt(event);
 			if (from !== null && Math.abs(toX(to) - toX(from)) > 3)
 				select(Math.min(from, to), Math.max(from, to));
 		});
@@ -746,9 +798,7 @@ function emptyText()
 		return 'There are no samples.';
 	if (view.kind === 'off')
 		return 'Nobody is known to have waited in this part of the window.';
-	if (view.event === null)
-		return 'No event samples the CPUs by time (cpu-clock, cycles).';
-	return `No samples of ${data.events[view.event].name} in this part of the window.`;
+	return `No samples of ${viewed()} in this part of the window.`;
 }
 
 // The share of all whose chain or task matches, drawn or not.
@@ -761,7 +811,7 @@ function search()
 		text ? flame.chart.search(text) : flame.chart.clear();
 	if (!text || !counted.total) {
 		$('matched').textContent = counted.total ? 'In all ' + amount(counted.total) +
-			(view.kind === 'off' ? ' of waiting' : ' of ' + data.events[view.event].name)
+			(view.kind === 'off' ? ' of waiting' : ' of ' + viewed())
 			: '\u00a0';
 		return showTables();
 	}
@@ -825,10 +875,15 @@ function fill(id, heads, rows, empty)
 	const body = rows.length ? rows.map((row) => element('tr', {}, ...row.map(cell)))
 		: [element('tr', {}, element('td', {class: 'empty text', colspan: heads.length}, empty))];
 
+	// Who has come to a button with the keyboard stays there.
+	const had = $(id).contains(document.activeElement) ? document.activeElement.textContent : null;
+
 	$(id).replaceChildren(
 		element('thead', {}, element('tr', {}, ...heads.map(([text, kind]) =>
 			element('th', {class: kind || '', scope: 'col'}, text)))),
 		element('tbody', {}, ...body));
+	if (had !== null)
+		[...$(id).querySelectorAll('button')].find((b) => b.textContent === had)?.focus();
 }
 
 function searchButton(text)
@@ -867,9 +922,14 @@ function showFunctions(counted)
 {
 	const own = new Float64Array(data.frames.length), total = new Float64Array(data.frames.length);
 	const seen = new Int32Array(data.frames.length).fill(-1), byChain = new Map(), text = words();
+	// A name that is a task's, and no function's, asks for the functions of the task.
+	const named = data.frames.map(([name]) => name.toLowerCase().includes(text));
+	const tasks = comms.map((comm) => comm.toLowerCase().includes(text));
+	const ofTasks = text && !named.includes(true) && tasks.includes(true);
 
 	for (const [pair, value] of counted.pairs)
-		add(byChain, pair % counted.nr, value);
+		if (!ofTasks || tasks[commOf[Math.floor(pair / counted.nr)]])
+			add(byChain, pair % counted.nr, value);
 	for (const [leaf, value] of byChain) {
 		if (leaf)
 			own[chains.frame[leaf]] += value;
@@ -882,8 +942,7 @@ function showFunctions(counted)
 			}
 		}
 	}
-	const rows = [...own.keys()].filter((i) => total[i] &&
-			(!text || data.frames[i][0].toLowerCase().includes(text)))
+	const rows = [...own.keys()].filter((i) => total[i] && (ofTasks || named[i]))
 		.sort((a, b) => own[b] - own[a] || total[b] - total[a]).slice(0, 100)
 		.map((i) => [searchButton(data.frames[i][0]), shortDso(data.dsos[data.frames[i][1]]),
 			     share(own[i], counted.total), share(total[i], counted.total)]);
@@ -907,8 +966,8 @@ function showCount()
 
 	shown = count(from, to);
 	$('selection').replaceChildren(words_,
-		element('b', {}, `${signed(timeOf(from), 3)} to ${signed(timeOf(Math.min(to,
-			data.width / data.bin)), 3)}`),
+		element('b', {}, `${signed(timeOf(from), digits)} to ${signed(timeOf(Math.min(to,
+			data.width / data.bin)), digits)}`),
 		` (${duration(Math.min((to - from) * data.bin, data.width))})` +
 		(data.trigger === null ? '' : ', counted from the trigger') +
 		(part.selection || !data.events.length ? '' : '. Drag to select a part of it.'));
@@ -933,35 +992,42 @@ function showWhat()
 			element('dd', {}, name === 'Command' || name === 'Boot' || name === 'File'
 				? element('code', {}, value) : value))));
 	$('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
-	const at = (ns) => (ns === null ? '–' : signed(ns - base, 3));
+	const at = (ns) => (ns === null ? '–' : signed(ns - base, digits));
 
 	fill('cpu-table', [['CPU'], ['Samples'], ['Switches'], ['First'], ['Last'], ['Lost'],
 			   ['Throttled'], ['Given up'], ['Read', 'text']],
-	     data.cpus.map((c) => [c.cpu, number(c.samples), number(c.switches), at(c.oldest),
+	     data.cpus.map((c) => [cpuName(c.cpu), number(c.samples), number(c.switches), at(c.oldest),
 				   at(c.newest), number(c.lost), number(c.throttled),
 				   c.given_up ? number(c.given_up) + ' B' : 0, c.way || '–']),
 	     'There are no records.');
+	$('runs').hidden = !data.hasSwitches;
+	fill('run-table', [['Task', 'text'], ['TID'], ['Switches'], ['On CPU'], ['Off CPU']],
+	     data.tasks.map((t) => [t.comm, t.tid < 0 ? '' : t.tid, number(t.switches),
+				    duration(t.on_ns), duration(t.off_ns)]), 'There are no switches.');
 	fill('event-table', [['Event', 'text'], ['Samples']],
 	     data.events.map((e) => [e.name, number(e.samples)]), 'There are no samples.');
 }
 
 function showViews()
 {
-	const options = data.events.map((e, i) => element('option', {value: 'event' + i},
+	const options = data.events.map((e, i) => element('option', {value: i},
 		(e.kind === 'clock' ? 'On-CPU: ' : 'Event: ') + e.name));
 
+	if (data.shownEvents.length > 1)
+		options.unshift(element('option', {value: 'all'}, 'On-CPU: ' + viewed()));
 	if (data.hasSwitches)
 		options.push(element('option', {value: 'off'}, 'Off-CPU: who waited, and where'));
 	$('view').replaceChildren(...options);
-	if (view.event === null && data.events.length)
-		view.event = 0;
-	$('view').value = 'event' + view.event;
+	$('view').value = data.shownEvents.length > 1 ? 'all' : data.shownEvents[0] ?? 'off';
 	$('view').disabled = options.length < 2;
 	$('view').addEventListener('change', () => {
 		const value = $('view').value;
 
 		view.kind = value === 'off' ? 'off' : 'event';
-		view.event = value === 'off' ? data.clockEvent : Number(value.slice(5));
+		view.events = mask(/^\d/.test(value) ? [Number(value)] : data.shownEvents);
+		rank();
+		showLegend();
+		drawTimeline();
 		showCount();
 	});
 }
@@ -969,6 +1035,7 @@ function showViews()
 function start()
 {
 	readScheme();
+	rank();
 	showWhat();
 	showViews();
 	showLegend();

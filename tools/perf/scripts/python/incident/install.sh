@@ -39,6 +39,20 @@ fetch()
 	cp "$cache/package-lock.json" "$cache/fetched"
 }
 
+# d3 holds the modules that it is made of; some have licences and notices of their own.
+licences()
+{
+	local module
+	for module in d3 "$modules"/d3-* delaunator internmap robust-predicates; do
+		module=$modules/${module##*/}
+		if [ "${module##*/}" != d3-flame-graph ]; then
+			printf '%s\n\n' "${module##*/}"
+			cat "$module"/LICENSE*
+			echo
+		fi
+	done
+}
+
 mkdir -p "$directory"
 install -m 644 "$here"/incident.{html,css,js} "$directory"
 rm -rf "${directory:?}/lib"
@@ -46,7 +60,7 @@ if fetch; then
 	modules=$cache/node_modules
 	mkdir -p "$directory/lib"
 	install -m 644 "$modules/d3/dist/d3.min.js" "$directory/lib/d3.js"
-	install -m 644 "$modules/d3/LICENSE" "$directory/lib/d3.LICENSE"
+	licences >"$directory/lib/d3.LICENSE"
 	install -m 644 "$modules/d3-flame-graph/dist/d3-flamegraph.min.js" \
 		"$directory/lib/d3-flame-graph.js"
 	install -m 644 "$modules/d3-flame-graph/dist/d3-flamegraph.css" \
