@@ -84,25 +84,26 @@ prints_metrics()
 	    assert get("events") == s["nr_events"] and get("memory_bytes") == s["memory"], s
 	    assert get("running") == 1 and (s["window"] is None or get("window_seconds") >= 0), s
 	EOF
-	promtool_agrees "$TMP/prom"
+	cp "$TMP/prom" "$TMP/sessions.prom"
 	fails 129 'Usage: perf ctl' perf ctl --prometheus -i ta
 }
 
-# Debian's promtool is more than the rest of this test needs.
 promtool_agrees()
 {
-	if command -v promtool >/dev/null; then
-		promtool check metrics <"$1"
-	fi
+	local file
+
+	for file in "$TMP"/*.prom; do
+		promtool check metrics <"$file"
+	done
 }
 
 answers_on() { echo help | socat -t 60 - "UNIX-CONNECT:$1" | grep -q '"ok": true'; }
 
 # A recorder in a directory of its own; the names of both need quoting, also for socat,
-# which is given a link.
+# which is given a link; and they are not UTF-8.
 prints_metrics_of_recorders()
 {
-	local recorder i dir=$TMP/'a "dir" \ of names' name='"rec\order"'
+	local recorder i dir=$TMP/$'a "dir" \\ of \xc3\xbc \xff names' name=$'"rec\\ord\xfe\xc3\xb6er"'
 
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
 	lacks 'perf_flight_window' perf ctl --prometheus
@@ -121,16 +122,18 @@ prints_metrics_of_recorders()
 	echo status | socat -t 60 - UNIX-CONNECT:sock >"$TMP/after"
 	cat "$TMP/before" "$TMP/prom"
 	python3 - "$TMP" "$dir/$name" $recorder <<-'EOF'
-	import json, re, sys
-	before, after = [json.load(open(sys.argv[1] + "/" + f)) for f in ("before", "after")]
-	quoted = sys.argv[2].replace("\\", "\\\\").replace('"', '\\"')
+	import json, os, re, sys
+	before, after = [json.load(open(sys.argv[1] + "/" + f, encoding="utf-8"))
+	                 for f in ("before", "after")]
+	name = os.fsencode(sys.argv[2]).decode("utf-8", "replace")
+	quoted = name.replace("\\", "\\\\").replace('"', '\\"')
 	labels = '{out="' + quoted + '",pid="' + sys.argv[3] + '"} '
 	names = {"uptime": "uptime_seconds", "window": "window_seconds",
 	         "memory": "memory_limit_bytes", "dumps": "dumps_total",
 	         "failed": "dumps_failed_total", "swallowed": "triggers_swallowed_total",
 	         "lost": "lost_events_total", "given_up": "given_up_bytes_total",
 	         "cpu_time": "cpu_seconds_total", "cpu_time_dumps": "dump_cpu_seconds_total"}
-	text = open(sys.argv[1] + "/prom").read()
+	text = open(sys.argv[1] + "/prom", encoding="utf-8").read()
 	assert "\nperf_flight_recorders 1\n" in text
 	assert before["dumps"] == 1 and before["memory"] == 8 << 20
 	for key, name in names.items():
@@ -139,13 +142,128 @@ prints_metrics_of_recorders()
 	    assert before[key] <= float(value[1]) <= after[key], (key, value[1])
 	assert "perf_flight_writing" + labels + "0\n" in text
 	EOF
-	promtool_agrees "$TMP/prom"
+	cp "$TMP/prom" "$TMP/recorders.prom"
 	# Somebody else's is nobody's business.
 	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus |
 		grep -cx 'perf_flight_recorders 0'
 	kill $recorder
 	wait $recorder || true
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
+}
+
+# fake_recorders DIR: processes that look like recorders and are none. The first two say
+# the same, each on two sockets, as if in containers; others tell lies, or trickle, or say
+# nothing. The last is another user's, with more sockets than are asked.
+fake_recorders()
+{
+	python3 - "$1" record >"$1/said" 2>&1 <<-'EOF' &
+	import os, select, socket, sys, time
+	os.chdir(sys.argv[1])
+	begin = b'{"ok": true, "pid": 1, "out": '
+	lies = [b'x', b'nan', b'-1', b'1e999', b'01', b'.5', b'1.', b'0x1', b'trueish', b'9' * 400,
+	        b'"1"', b'1\n# TYPE x y', b'']
+	answers = [[begin + b'"/work/blackbox", "uptime": 7, "writing": true}\n'] * 2] * 2
+	answers += [[begin + b'"/lie", "uptime": ' + lie + b', "dumps": 3}\n'] for lie in lies]
+	answers += [[begin + b'"/\xff\xc3(\xed\xa0\x80\\q\\u12"\xf8, "dumps": 3}\n'],
+	            [begin + b'[", "dumps": 3}\n'], [begin + b'"/end\\\n'], [b'\0\n'], [begin], [b''],
+	            [None], [b''] * 600]
+	os.mkdir("others")
+	os.chown("others", 65534, 65534)
+	for i, texts in enumerate(answers):
+	    if os.fork():
+	        continue
+	    open("/proc/self/comm", "w").write("perf")
+	    name, file = "fake.%d" % i, open("pid.%d" % i, "w")
+	    if len(texts) > 2:
+	        os.chdir("others")
+	        os.setuid(65534)
+	    servers = {}
+	    for k, text in enumerate(texts):
+	        server = socket.socket(socket.AF_UNIX)
+	        server.bind("%s.%d" % (name, k))
+	        server.listen(64)
+	        servers[server] = text
+	    print(os.getpid(), file=file, flush=True)
+	    clients = []
+	    while True:
+	        ready = select.select(servers, [], [], 0.3)[0]
+	        for server in ready:
+	            client = server.accept()[0]
+	            clients.append(client)
+	            try:
+	                client.send(servers[server] or b"")
+	            except OSError:
+	                pass
+	        # A byte now and then, from who is asked for all of it.
+	        if texts == [None] and not ready:
+	            for client in clients:
+	                try:
+	                    client.send(b"{")
+	                except OSError:
+	                    clients.remove(client)
+	                    break
+	os._exit(0)
+	EOF
+	wait_for_files "$1"
+}
+
+wait_for_files()
+{
+	for _ in {1..600}; do
+		[ "$(find "$1" -name 'pid.*' -size +0 | wc -l)" -lt 23 ] || return 0
+		sleep 0.1
+	done
+	cat "$1/said"
+	return 1
+}
+
+# What others say can neither spoil the metrics of a recorder nor hold them up; and none are
+# there twice.
+survives_fake_recorders()
+{
+	local recorder pid status=0 began took
+
+	mkdir "$TMP/fakes"
+	# First, so that /proc has them first.
+	fake_recorders "$TMP/fakes"
+	# As if in a container: there it is number 1.
+	unshare --pid --fork --kill-child --mount-proc perf record -M 8M -e cpu-clock -F 99 -a \
+		--trigger "socket:$TMP/real.sock" -o "$TMP/real" >/dev/null 2>&1 &
+	recorder=$!
+	for _ in {1..600}; do
+		! answers_on "$TMP/real.sock" 2>/dev/null || break
+		sleep 0.1
+	done
+	pid=$(pgrep -P $recorder -x perf)
+	began=$(date +%s%N)
+	perf ctl --prometheus >"$TMP/fakes.prom" || status=$?
+	took=$((($(date +%s%N) - began) / 1000000))
+	echo "status $status, $took ms"
+	kill "$pid"
+	wait $recorder || true
+	cat "$TMP"/fakes/pid.* | xargs kill -KILL || true
+	cat -v "$TMP/fakes.prom" | grep -v '^#'
+	[ $status = 0 ]
+	# FIND_S and ANSWER_S, and a slow machine.
+	[ $took -lt 20000 ]
+	python3 - "$TMP" "$pid" <<-'EOF'
+	import re, sys
+	text = open(sys.argv[1] + "/fakes.prom", encoding="utf-8").read()
+	fake = [open("%s/fakes/pid.%d" % (sys.argv[1], i)).read().strip() for i in range(2)]
+	series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
+	assert len(series) == len(set(series)), series
+	for line in text.splitlines():
+	    assert re.fullmatch(r'# (HELP|TYPE) .+|\w+(\{.*\})? [0-9]+(\.[0-9]+)?', line), line
+	real = '{out="%s/real",pid="%s"} ' % tuple(sys.argv[1:])
+	for name in "uptime_seconds", "memory_limit_bytes", "dumps_total", "cpu_seconds_total":
+	    assert "\nperf_flight_" + name + real in text, name
+	for pid in fake:
+	    assert 'uptime_seconds{out="/work/blackbox",pid="%s"} 7\n' % pid in text, pid
+	    assert 'writing{out="/work/blackbox",pid="%s"} 1\n' % pid in text, pid
+	# Of a lie the rest is told.
+	assert text.count('dumps_total{out="/lie"') == 12 and 'uptime_seconds{out="/lie"' not in text
+	assert '{out="/\ufffd\ufffd(\ufffd\ufffd\ufffd?q?u12",' in text
+	EOF
 }
 
 # The samples' times, as perf script has them: the list's window is between the first
@@ -276,6 +394,8 @@ examples_work()
 	local page=$1 from=$2 line
 
 	cd "$TMP"
+	# A flight recorder among them does not outlive them.
+	trap 'find . -name "*.pid" -exec cat {} + | xargs -r kill' EXIT
 	sed -n "/^$from\$/,/^SEE ALSO/s/^  \\\$ //p" "$page" >examples
 	[ -s examples ]
 	while read -r line; do
@@ -318,8 +438,16 @@ check "-l --json is JSON" lists_json
 check "--prometheus prints metrics" prints_metrics
 if command -v socat >/dev/null; then
 	check "--prometheus prints the metrics of flight recorders" prints_metrics_of_recorders
+	check "--prometheus survives what only looks like a recorder" survives_fake_recorders
 else
 	leave_out "--prometheus prints the metrics of flight recorders" "no socat"
+	leave_out "--prometheus survives what only looks like a recorder" "no socat"
+fi
+# Debian's promtool is more than the rest of this test needs.
+if command -v promtool >/dev/null; then
+	check "promtool takes the metrics" promtool_agrees
+else
+	leave_out "promtool takes the metrics" "no promtool"
 fi
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
@@ -335,7 +463,12 @@ check "-d ends the others if one cannot be ended" ends_the_others
 check "wrong usage is told" usage
 if [ -e "$DOC/perf-ctl.txt" ]; then
 	check "the examples of perf-ctl(1) work" examples_work "$DOC/perf-ctl.txt" EXAMPLES
-	check "the examples of perf-record(1) work" examples_work "$DOC/perf-record.txt" EXAMPLES
+	if command -v socat >/dev/null; then
+		check "the examples of perf-record(1) work" examples_work "$DOC/perf-record.txt" \
+			EXAMPLES
+	else
+		leave_out "the examples of perf-record(1) work" "no socat"
+	fi
 else
 	leave_out "the examples of perf-ctl(1) and perf-record(1) work" "no sources of perf"
 fi

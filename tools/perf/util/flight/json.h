@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+int json__put_utf8(FILE *f, const char *str);
 void json__put_string(FILE *f, const char *str);
 
 #endif /* __PERF_FLIGHT_JSON_H */

@@ -7,47 +7,92 @@
  * that /proc/PID/net/unix knows as listening. Their names are looked up from where that
  * process sees them (/proc/PID/root, /proc/PID/cwd): a service may have mounts of its own.
  *
- * The children that write dumps have the same descriptors: an inode is asked once. Nobody
- * is waited for longer than TIMEOUT_S; who may not ask, or gets no answer, learns of no
- * recorder there.
+ * The children that write dumps have the same descriptors: an inode is asked once.
+ *
+ * Any user can have a process that looks like a recorder, so no answer is believed. All
+ * sockets are asked at the same time, and all have ANSWER_S to answer; to look for them
+ * takes FIND_S at most. Those of the user's own processes come first, so that others'
+ * cannot use up the time, or MAX_SOCKETS. Who listens must be the user whose process it
+ * is: a name may lead elsewhere. Of the answer only the name is taken, and what are
+ * numbers; the pid is the one that the kernel tells. Two that would have the same labels
+ * would make all metrics invalid: the second is left out.
+ *
+ * Who may not ask, or gets no answer, learns of no recorder there.
  */
 #include "recorders.h"
+#include "json.h"
 
 #include <api/fs/fs.h>
 #include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/types.h>
 #include <linux/zalloc.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_S	5
+#define FIND_S		5
+#define ANSWER_S	5
+#define MAX_SOCKETS	512
 #define MAX_ANSWER	8192
+#define MAX_NUMBER	32
+#define BEGIN		"{\"ok\": true, \"pid\": "
 
 /**
- * struct recorder - a recorder that has answered
- * @inode: of its socket
- * @answer: to 'status', without the newline
- * @cwd: where it runs, if the name of its files is relative; else NULL
+ * struct recorder - a socket that is asked
+ * @inode: of the socket
+ * @pid: who listens there
+ * @fd: the connection, until the answer is there; else -1
+ * @len: bytes of @answer
+ * @answer: to 'status', without the newline when it is whole
+ * @cwd: where it runs
+ * @labels: what its metrics are told from others' by; NULL if it has not answered
  */
 struct recorder {
 	unsigned long	inode;
+	pid_t		pid;
+	int		fd;
+	size_t		len;
 	char		*answer;
 	char		*cwd;
+	char		*labels;
 };
 
+/**
+ * struct recorders - all of them
+ * @entries: the recorders
+ * @nr: how many
+ * @find_until: when to stop looking for more, ns
+ */
 struct recorders {
 	struct recorder	*entries;
 	int		nr;
+	u64		find_until;
+};
+
+/**
+ * struct process - one that may be a recorder
+ * @name: its directory in /proc
+ * @uid: whose it is
+ * @inodes: of its sockets
+ * @nr: how many
+ */
+struct process {
+	const char	*name;
+	uid_t		uid;
+	unsigned long	*inodes;
+	size_t		nr;
 };
 
 /* What a recorder is measured by; @key: in its answer. */
@@ -108,50 +153,64 @@ static bool is_perf_record(const char *pid)
 	return is;
 }
 
-/* The answer to 'status' of the socket that is called @path; the caller frees it. */
-static char *ask_status(const char *path)
+/* Not by the owner of /proc/PID: that is root if the process is not dumpable. */
+static bool read_uid(const char *pid, uid_t *uid)
+{
+	char *line = NULL, path[64];
+	bool found = false;
+	size_t room = 0;
+	FILE *file;
+
+	scnprintf(path, sizeof(path), "/proc/%s/status", pid);
+	file = fopen(path, "r");
+	while (file && !found && getline(&line, &room, file) > 0)
+		found = sscanf(line, "Uid: %*u %u", uid) == 1;
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* The process that listens there; 0 if it is another user's, -errno if it is not known. */
+static pid_t listener(int fd, const struct process *process)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return -errno;
+	if (peer.uid != process->uid)
+		return 0;
+	/* Outside of our PID namespace it has no number there. */
+	return peer.pid ?: atoi(process->name);
+}
+
+/* Ask the socket that is called @path, without waiting for anything. Return: a descriptor. */
+static int ask_status(const char *path, const struct process *process, pid_t *pid)
 {
 	static const char request[] = "status\n";
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct timeval timeout = { .tv_sec = TIMEOUT_S };
-	char answer[MAX_ANSWER], *end = NULL, *ret = NULL;
-	size_t len = 0;
-	ssize_t n;
 	int file, fd;
 
 	/* Its name may be longer than there is room for in an address. */
 	file = open(path, O_PATH | O_CLOEXEC);
 	if (file < 0)
-		return NULL;
+		return -1;
 	scnprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", file);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		goto out_close_file;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
 		goto out_close;
-
-	while (!end && len < sizeof(answer) - 1) {
-		n = recv(fd, answer + len, sizeof(answer) - 1 - len, 0);
-		if (n <= 0)
-			break;
-		len += n;
-		answer[len] = '\0';
-		end = strchr(answer, '\n');
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		*pid = listener(fd, process);
+		if (*pid > 0 &&
+		    send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request))
+			goto out_close;
 	}
-	if (end) {
-		*end = '\0';
-		if (strstarts(answer, "{\"ok\": true, \"pid\": "))
-			ret = strdup(answer);
-	}
-out_close:
 	close(fd);
-out_close_file:
+	fd = -1;
+out_close:
 	close(file);
-	return ret;
+	return fd;
 }
 
 static bool is_known(const struct recorders *recorders, unsigned long inode)
@@ -162,100 +221,209 @@ static bool is_known(const struct recorders *recorders, unsigned long inode)
 	return false;
 }
 
-static int add_socket(struct recorders *recorders, const char *pid, unsigned long inode,
-		      const char *name)
+static int add_socket(struct recorders *recorders, const struct process *process,
+		      unsigned long inode, const char *name)
 {
 	struct recorder *entries;
-	char path[PATH_MAX], *answer;
+	char path[PATH_MAX];
+	pid_t pid;
+	int fd;
 
-	scnprintf(path, sizeof(path), "/proc/%s/%s/%s", pid, *name == '/' ? "root" : "cwd", name);
-	answer = ask_status(path);
-	if (!answer)
+	scnprintf(path, sizeof(path), "/proc/%s/%s/%s", process->name,
+		  *name == '/' ? "root" : "cwd", name);
+	fd = ask_status(path, process, &pid);
+	if (fd < 0)
 		return 0;
 
 	entries = reallocarray(recorders->entries, recorders->nr + 1, sizeof(*entries));
 	if (!entries) {
-		free(answer);
+		close(fd);
 		return -ENOMEM;
 	}
 	recorders->entries = entries;
 	entries += recorders->nr++;
-	entries->inode = inode;
-	entries->answer = answer;
-	entries->cwd = strstr(answer, "\"out\": \"/") ? NULL : read_link(pid, "cwd");
-	return 0;
+	*entries = (struct recorder) {
+		.inode	= inode,
+		.pid	= pid,
+		.fd	= fd,
+		.answer	= malloc(MAX_ANSWER),
+		.cwd	= read_link(process->name, "cwd"),
+	};
+	return entries->answer ? 0 : -ENOMEM;
 }
 
-static bool has_open(const char *pid, unsigned long inode)
+static u64 now_ns(void)
 {
-	char path[64], want[32], link[64];
-	bool has = false;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* There may be more: neither has the time come, nor is there no room. */
+static bool goes_on(const struct recorders *recorders)
+{
+	return recorders->nr < MAX_SOCKETS && now_ns() < recorders->find_until;
+}
+
+static int list_sockets(struct process *process, const struct recorders *recorders)
+{
+	char path[64], link[64];
+	unsigned long *inodes;
 	struct dirent *d;
+	int err = 0;
 	ssize_t len;
 	DIR *dir;
 
-	scnprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	scnprintf(path, sizeof(path), "/proc/%s/fd", process->name);
 	dir = opendir(path);
-	if (!dir)
-		return false;
-	scnprintf(want, sizeof(want), "socket:[%lu]", inode);
-	while (!has && (d = readdir(dir)) != NULL) {
+	while (dir && !err && goes_on(recorders) && (d = readdir(dir)) != NULL) {
 		len = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
 		link[max_t(ssize_t, len, 0)] = '\0';
-		has = !strcmp(link, want);
+		if (!strstarts(link, "socket:["))
+			continue;
+		inodes = reallocarray(process->inodes, process->nr + 1, sizeof(*inodes));
+		if (inodes) {
+			process->inodes = inodes;
+			inodes[process->nr++] = strtoul(link + strlen("socket:["), NULL, 10);
+		}
+		err = inodes ? 0 : -ENOMEM;
 	}
-	closedir(dir);
-	return has;
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+static bool has_open(const struct process *process, unsigned long inode)
+{
+	for (size_t i = 0; i < process->nr; i++)
+		if (process->inodes[i] == inode)
+			return true;
+	return false;
 }
 
 /* Num: RefCount Protocol Flags Type St Inode Path; it listens: __SO_ACCEPTCON */
-static int add_process(struct recorders *recorders, const char *pid)
+static int add_process(struct recorders *recorders, const char *pid, uid_t uid)
 {
+	struct process process = { .name = pid, .uid = uid };
+	int err = list_sockets(&process, recorders), name;
 	unsigned long flags, inode;
 	char *line = NULL, path[64];
-	int err = 0, name;
 	size_t room = 0;
 	FILE *file;
 
 	scnprintf(path, sizeof(path), "/proc/%s/net/unix", pid);
-	file = fopen(path, "r");
-	while (file && !err && getline(&line, &room, file) > 0) {
+	file = process.nr ? fopen(path, "r") : NULL;
+	while (file && !err && goes_on(recorders) && getline(&line, &room, file) > 0) {
 		name = 0;
 		line[strcspn(line, "\n")] = '\0';
 		if (sscanf(line, "%*s %*s %*s %lx %*s %*s %lu %n", &flags, &inode, &name) != 2 ||
 		    flags != 0x10000 || !name || !line[name] || line[name] == '@' ||
-		    is_known(recorders, inode) || !has_open(pid, inode))
+		    is_known(recorders, inode) || !has_open(&process, inode))
 			continue;
-		err = add_socket(recorders, pid, inode, line + name);
+		err = add_socket(recorders, &process, inode, line + name);
 	}
 	free(line);
+	free(process.inodes);
 	if (file)
 		fclose(file);
 	return err;
 }
 
-static int find_recorders(struct recorders *recorders)
+static bool is_wanted(const char *pid, bool own, uid_t *uid)
+{
+	bool is_own;
+
+	if (!is_perf_record(pid) || !read_uid(pid, uid))
+		return false;
+	is_own = *uid == geteuid();
+	return is_own == own;
+}
+
+static int find_some(struct recorders *recorders, bool own)
 {
 	char path[NAME_MAX + 8], *comm;
 	struct dirent *d;
 	size_t size;
 	int err = 0;
+	uid_t uid;
 	DIR *dir;
 
 	dir = opendir("/proc");
 	if (!dir)
 		return -errno;
-	while (!err && (d = readdir(dir)) != NULL) {
+	while (!err && goes_on(recorders) && (d = readdir(dir)) != NULL) {
 		if (!isdigit(d->d_name[0]))
 			continue;
 		comm = NULL;
 		scnprintf(path, sizeof(path), "%s/comm", d->d_name);
 		if (!procfs__read_str(path, &comm, &size) && comm && !strcmp(comm, "perf\n") &&
-		    is_perf_record(d->d_name))
-			err = add_process(recorders, d->d_name);
+		    is_wanted(d->d_name, own, &uid))
+			err = add_process(recorders, d->d_name, uid);
 		free(comm);
 	}
 	closedir(dir);
+	return err;
+}
+
+static int find_recorders(struct recorders *recorders)
+{
+	recorders->find_until = now_ns() + FIND_S * NSEC_PER_SEC;
+	return find_some(recorders, /*own=*/true) ?: find_some(recorders, /*own=*/false);
+}
+
+/* Answers */
+
+/* What is there of it; the connection ends with the line. */
+static void read_answer(struct recorder *recorder)
+{
+	char *from = recorder->answer + recorder->len, *end = NULL;
+	ssize_t n = recv(recorder->fd, from, MAX_ANSWER - recorder->len, 0);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		recorder->len += n;
+		end = memchr(from, '\n', n);
+		if (!end && recorder->len < MAX_ANSWER)
+			return;
+	}
+	close(recorder->fd);
+	recorder->fd = -1;
+	if (end)
+		*end = '\0';
+	else
+		zfree(&recorder->answer);
+}
+
+static int wait_for_answers(struct recorders *recorders)
+{
+	u64 until = now_ns() + ANSWER_S * NSEC_PER_SEC, now;
+	struct pollfd *fds = calloc(recorders->nr + 1, sizeof(*fds));
+	int err = 0;
+
+	if (!fds)
+		return -ENOMEM;
+	while (!err && (now = now_ns()) < until) {
+		int waiting = 0;
+
+		/* One below 0 is passed over. */
+		for (int i = 0; i < recorders->nr; i++) {
+			fds[i].fd = recorders->entries[i].fd;
+			fds[i].events = POLLIN;
+			fds[i].revents = 0;
+			waiting += fds[i].fd >= 0;
+		}
+		if (!waiting)
+			break;
+		if (poll(fds, recorders->nr, (until - now) / NSEC_PER_MSEC + 1) < 0)
+			err = errno == EINTR ? 0 : -errno;
+		for (int i = 0; !err && i < recorders->nr; i++) {
+			if (fds[i].revents)
+				read_answer(&recorders->entries[i]);
+		}
+	}
+	free(fds);
 	return err;
 }
 
@@ -274,37 +442,122 @@ static const char *value_of(const struct recorder *recorder, const char *key, in
 	return value;
 }
 
-/* JSON has other escapes than Prometheus has. */
+/* An escape of JSON; a label has others. Return: its length. */
+static int put_escape(FILE *f, const char *text)
+{
+	int digits = 0;
+
+	if (text[1] == '"' || text[1] == '\\') {
+		fprintf(f, "%.2s", text);
+		return 2;
+	}
+	fputc('?', f);
+	while (text[1] == 'u' && digits < 4 && isxdigit(text[2 + digits]))
+		digits++;
+	return digits == 4 ? 6 : 1;
+}
+
 static void put_label(FILE *f, const char *text, bool is_json)
 {
-	for (; *text && (!is_json || *text != '"'); text++) {
-		if (*text == '\\' && is_json && text[1] == 'u' && strlen(text) >= 6) {
-			fputc('?', f);
-			text += 5;
-		} else if (*text == '\\' && is_json && text[1]) {
-			fputc('\\', f);
-			fputc(*++text, f);
+	while (*text && (!is_json || *text != '"')) {
+		if (*text == '\\' && is_json) {
+			text += put_escape(f, text);
 		} else if (*text == '\\' || *text == '"') {
-			fprintf(f, "\\%c", *text);
+			fprintf(f, "\\%c", *text++);
+		} else if (isascii(*text) && iscntrl(*text)) {
+			fputc('?', f);
+			text++;
 		} else {
-			fputc(iscntrl(*text) ? '?' : *text, f);
+			text += json__put_utf8(f, text);
 		}
 	}
 }
 
-static void put_labels(FILE *f, const struct recorder *recorder)
+static char *format_labels(const struct recorder *recorder)
 {
-	const char *out;
+	const char *out, *name = "";
+	char *labels = NULL;
+	size_t size = 0;
 	int len = 0;
+	FILE *f;
 
+	f = open_memstream(&labels, &size);
+	if (!f)
+		return NULL;
 	out = value_of(recorder, "out", &len);
+	if (out && *out == '"')
+		name = out + 1;
 	fprintf(f, "{out=\"");
-	if (recorder->cwd) {
+	if (recorder->cwd && *name != '/') {
 		put_label(f, recorder->cwd, false);
 		fputc('/', f);
 	}
-	put_label(f, out ? out + 1 : "", true);
-	fprintf(f, "\",pid=\"%d\"}", atoi(recorder->answer + strlen("{\"ok\": true, \"pid\": ")));
+	put_label(f, name, true);
+	fprintf(f, "\",pid=\"%d\"}", recorder->pid);
+	if (fclose(f))
+		zfree(&labels);
+	return labels;
+}
+
+static bool has_labels(const struct recorders *recorders, const char *labels, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		const char *other = recorders->entries[i].labels;
+
+		if (other && !strcmp(other, labels))
+			return true;
+	}
+	return false;
+}
+
+/* It begins and ends like one, that is. */
+static bool is_status(const char *answer)
+{
+	return answer && strstarts(answer, BEGIN) && answer[strlen(answer) - 1] == '}';
+}
+
+/* Return: how many recorders there are, or a negative errno. */
+static int name_recorders(struct recorders *recorders)
+{
+	int nr = 0;
+
+	for (int i = 0; i < recorders->nr; i++) {
+		struct recorder *recorder = &recorders->entries[i];
+		char *labels;
+
+		if (recorder->fd >= 0 || !is_status(recorder->answer))
+			continue;
+		labels = format_labels(recorder);
+		if (!labels)
+			return -ENOMEM;
+		if (has_labels(recorders, labels, i)) {
+			free(labels);
+			continue;
+		}
+		recorder->labels = labels;
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * As JSON has them, and recorders write them: without sign and exponent. A longer one
+ * might be more than whoever reads the metrics can hold.
+ */
+static bool is_number(const char *value, int len)
+{
+	int whole = 0, part = 0;
+
+	while (whole < len && isdigit(value[whole]))
+		whole++;
+	if (whole < len && value[whole] == '.') {
+		while (whole + 1 + part < len && isdigit(value[whole + 1 + part]))
+			part++;
+		if (!part)
+			return false;
+		part++;
+	}
+	return whole && (whole == 1 || *value != '0') && whole + part == len && len <= MAX_NUMBER;
 }
 
 static void put_metric(FILE *f, const struct metric *metric, const struct recorders *recorders)
@@ -316,46 +569,62 @@ static void put_metric(FILE *f, const struct metric *metric, const struct record
 		const char *value;
 		int len;
 
+		if (!recorder->labels)
+			continue;
 		value = value_of(recorder, metric->key, &len);
 		if (!value)
 			continue;
-		fprintf(f, "perf_flight_%s", metric->name);
-		put_labels(f, recorder);
-		if (strstarts(value, "true"))
-			fprintf(f, " 1\n");
-		else if (strstarts(value, "false"))
-			fprintf(f, " 0\n");
-		else
-			fprintf(f, " %.*s\n", len, value);
+		if (len == 4 && strstarts(value, "true"))
+			fprintf(f, "perf_flight_%s%s 1\n", metric->name, recorder->labels);
+		else if (len == 5 && strstarts(value, "false"))
+			fprintf(f, "perf_flight_%s%s 0\n", metric->name, recorder->labels);
+		else if (is_number(value, len))
+			fprintf(f, "perf_flight_%s%s %.*s\n", metric->name, recorder->labels,
+				len, value);
 	}
+}
+
+static void free_recorders(struct recorders *recorders)
+{
+	for (int i = 0; i < recorders->nr; i++) {
+		struct recorder *recorder = &recorders->entries[i];
+
+		if (recorder->fd >= 0)
+			close(recorder->fd);
+		zfree(&recorder->answer);
+		zfree(&recorder->cwd);
+		zfree(&recorder->labels);
+	}
+	free(recorders->entries);
 }
 
 /**
  * flight_recorders__print_metrics - how all flight recorders fare
  * @f: where to print it
  *
- * In the text format of Prometheus. Those alone that the user may ask.
+ * In the text format of Prometheus. Those alone that the user may ask. It takes FIND_S
+ * and ANSWER_S at most, whatever the others do.
  *
  * Return: 0, or a negative errno.
  */
 int flight_recorders__print_metrics(FILE *f)
 {
 	struct recorders recorders = {};
-	int err = find_recorders(&recorders);
+	int nr = find_recorders(&recorders);
 
-	if (err)
+	if (!nr)
+		nr = wait_for_answers(&recorders);
+	if (!nr)
+		nr = name_recorders(&recorders);
+	if (nr < 0)
 		goto out_free;
 
 	fprintf(f, "# HELP perf_flight_recorders Number of flight recorders that answer.\n"
 		   "# TYPE perf_flight_recorders gauge\n"
-		   "perf_flight_recorders %d\n", recorders.nr);
-	for (size_t i = 0; recorders.nr && i < ARRAY_SIZE(metrics); i++)
+		   "perf_flight_recorders %d\n", nr);
+	for (size_t i = 0; nr && i < ARRAY_SIZE(metrics); i++)
 		put_metric(f, &metrics[i], &recorders);
 out_free:
-	for (int i = 0; i < recorders.nr; i++) {
-		zfree(&recorders.entries[i].answer);
-		zfree(&recorders.entries[i].cwd);
-	}
-	free(recorders.entries);
-	return err;
+	free_recorders(&recorders);
+	return min(nr, 0);
 }
