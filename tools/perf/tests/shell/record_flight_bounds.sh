@@ -263,6 +263,128 @@ has_lines()
 	[ "$(wc -l <"$1")" = "$2" ]
 }
 
+# serve STORE: an HTTP server that takes what is PUT, and tells in STORE/log. Below /no it
+# takes no archive; below /stall it says nothing, and below /trickle no end of it.
+serve()
+{
+	python3 - "$1" >"$1/said" 2>&1 <<-'END' &
+		import http.server, os, socketserver, sys, time, urllib.parse
+		store = sys.argv[1].encode()
+
+		class Handler(http.server.BaseHTTPRequestHandler):
+		    def do_PUT(self):
+		        body = self.rfile.read(int(self.headers['Content-Length']))
+		        path = urllib.parse.unquote_to_bytes(self.path)
+		        if path.startswith(b'/stall/'):
+		            time.sleep(600)
+		        while path.startswith(b'/trickle/'):
+		            self.wfile.write(b'HTTP/1.1 100 Continue\r\n\r\n')
+		            time.sleep(0.1)
+		        status = 201
+		        if path.startswith(b'/no/') and path.endswith(b'.bz2'):
+		            status = 500
+		        else:
+		            os.makedirs(os.path.dirname(store + path), exist_ok=True)
+		            with open(store + path, 'wb') as f:
+		                f.write(body)
+		            with open(store + b'/log', 'ab') as f:
+		                f.write(path + b'\n')
+		        self.send_response(status)
+		        self.send_header('Content-Length', '0')
+		        self.end_headers()
+
+		    def log_message(self, *args):
+		        pass
+
+		class Server(http.server.ThreadingHTTPServer):
+		    daemon_threads = True
+
+		server = Server(('127.0.0.1', 0), Handler)
+		with open(store + b'/port.new', 'w') as f:
+		    print(server.server_port, file=f)
+		os.rename(store + b'/port.new', store + b'/port')
+		server.serve_forever()
+	END
+	echo $! >>"$TMP/recorders"
+	wait_for test -s "$1/port"
+}
+
+# make_upload NAME: a dump with all that may be beside it, in the working directory
+make_upload()
+{
+	local suffix
+
+	for suffix in '' .tar.bz2 .json; do
+		printf '%s\n' "$1$suffix" >"./$1$suffix"
+	done
+}
+
+# is_uploaded NAME STORE: byte for byte, under that name
+is_uploaded()
+{
+	local suffix
+
+	for suffix in '' .tar.bz2 .json; do
+		cmp "./$1$suffix" "$2/$(uname -n)/$1$suffix"
+	done
+}
+
+# Names that mean something to a shell, to curl, in a URL; one that looks like an option.
+uploads()
+{
+	local store=$TMP/store name names=(
+		$'-a [1-3]{x,y}#?%41+&\xc3\xbc\xff.sample.20261121T093650.275Z' '#1' '#2' 'a?1' 'a?2'
+	)
+
+	mkdir -p "$TMP/up" "$store/$(uname -n)"
+	cd "$TMP/up"
+	serve "$store"
+	for name in "${names[@]}"; do
+		make_upload "$name"
+		PAUSES='' "$UPLOAD" "file://$store/" "$name"
+		PAUSES='' "$UPLOAD" "http://127.0.0.1:$(cat "$store/port")/web" "$PWD/$name"
+	done
+	for name in "${names[@]}"; do
+		is_uploaded "$name" "$store"
+		is_uploaded "$name" "$store/web"
+	done
+	# Who sees the manifest has all of it.
+	cat "$store/log"
+	[ "$(LC_ALL=C sed -n '1,3s/.*Z//p' "$store/log" | xargs)" = '.tar.bz2 .json' ]
+	fails 1 'tar.bz2 is not in .*; it stays on this disk' env PAUSES= \
+		"$UPLOAD" "http://127.0.0.1:$(cat "$store/port")/no" '#1'
+	[ "$(ls "$store/no/$(uname -n)")" = '#1' ]
+	fails 2 'is no s3://, https:// or REMOTE:' "$UPLOAD" nowhere '#1'
+}
+
+# To a server that says nothing, and to one that always says that it is about to.
+uploads_end()
+{
+	local store=$TMP/stalled what
+
+	mkdir "$store"
+	cd "$store"
+	serve "$store"
+	make_upload dump
+	for what in 'stall STALL=2' 'trickle LIMIT=2'; do
+		fails 1 'dump is not in .*; it stays on this disk' timeout 60 env PAUSES=1 \
+			"${what#* }" "$UPLOAD" "http://127.0.0.1:$(cat "$store/port")/${what% *}" dump
+	done
+	not is_uploaded dump .
+}
+
+# The archive that --archive makes is there when the command runs, and goes with the dump.
+uploads_the_archive()
+{
+	mkdir -p "$TMP/whole/$(uname -n)"
+	perf record -o "$TMP/l" -M 8M -e cpu-clock -F 499 -g --archive \
+		--on-dump "PAUSES= '$UPLOAD' 'file://$TMP/whole'" -- perf test -w noploop 1
+	DUMP=$(dumps "$TMP/l")
+	wait_for test -s "$TMP/whole/$(uname -n)/${DUMP##*/}.json"
+	cd "$TMP"
+	is_uploaded "${DUMP##*/}" "$TMP/whole"
+}
+
 refuses()
 {
 	fails 1 'max-files is for a flight recorder' perf record --max-files 3 -a true
@@ -279,5 +401,13 @@ check "on-dump" runs_a_command
 check "archive: names after an upgrade, elsewhere" archives
 check "archive: what cannot be packed is told" tells_of_archives
 check "on-dump: those that hang are few" few_hang
+UPLOAD=$(cd "$(dirname "$0")/../../examples/flight" 2>/dev/null && pwd)/upload-dump.sh
+if ! command -v curl >/dev/null || [ ! -x "$UPLOAD" ]; then
+	leave_out "upload-dump.sh" "no curl, or no sources of perf"
+else
+	check "upload-dump.sh: any name, the archive before the manifest" uploads
+	check "upload-dump.sh: it ends, whatever a server does" uploads_end
+	check "upload-dump.sh: behind --archive" uploads_the_archive
+fi
 check "refuses what makes no sense" refuses
 persistent_end
