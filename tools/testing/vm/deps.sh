@@ -19,7 +19,7 @@ packages=(
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev
 	qemu-system-x86 qemu-system-arm procps iproute2 util-linux socat jq file systemd curl
-	sparse shellcheck strace valgrind '?chromium' '?chromium-driver'
+	sparse shellcheck strace valgrind '?babeltrace' '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
 )
 

@@ -356,6 +356,88 @@ keeps_an_auxiliary_file()
 		sh -c "perf report --stdio -i '$TMP/s.auxiliary' 2>&1"
 }
 
+# Two events, one of them a tracepoint, with call chains: sets DUMP.
+dump_two_events()
+{
+	start_recorder "$TMP/x" -M 8M -e cpu-clock -F 199 -e sched:sched_switch -a -g
+	run_dead
+	dump
+	stop_recorder INT
+	DUMP=$(dumps "$TMP/x" | head -n1)
+	[ "$(json "$DUMP" events)" -gt 100 ]
+	"$BASE_PERF" script -i "$DUMP" >"$TMP/text" 2>/dev/null
+}
+
+# As speedscope's importer reads it (src/import/linux-tools-perf.ts): blocks with an empty
+# line between them; what is not like that is passed over there, and must not be.
+speedscope_reads_all()
+{
+	python3 - "$TMP/text" "$(json "$DUMP" events)" <<-'END'
+		import collections, re, sys
+		text = open(sys.argv[1], errors='replace').read().rstrip('\n')
+		types, frames, bad = collections.Counter(), 0, []
+		for block in text.split('\n\n'):
+		    first, *lines = block.split('\n')
+		    time = re.search(r'\s+(\d+\.\d+):\s+', first)
+		    if not re.match(r'(\S.+?)\s+(\d+)(?:/?(\d+))?\s+', first) or not time:
+		        bad.append(first)
+		    kind = re.search(r'(\S+):\s*$', first)
+		    types[kind[1] if kind else ''] += 1
+		    # A file's name may have spaces, "(deleted)" for one: such a frame is lost.
+		    bad += [l for l in lines if not re.match(r'\s+(\w+)\s*(.+) \((\S*)\)', l) and
+		            not re.match(r'\s+[0-9a-f]+ .+ \(.* .*\)$', l)]
+		    frames += len(lines)
+		print(types, frames, 'frames', bad[:3])
+		sys.exit(bool(bad) or sum(types.values()) != int(sys.argv[2]) or not frames or
+		         set(types) != {'cpu-clock', ''} or text.count(' cpu-clock: \n') != types['cpu-clock'])
+	END
+}
+
+# gecko.py takes neither tracepoints nor call chains without any symbol.
+gecko_holds_all()
+{
+	local scripts
+
+	scripts=$(perf --exec-path)/scripts/python
+	perf script -i "$DUMP" -s "$scripts/gecko.py" -- --save-only "$TMP/gecko"
+	python3 - "$TMP" <<-'END'
+		import json, re, sys
+		want = 0
+		for block in open(sys.argv[1] + '/text', errors='replace').read().split('\n\n'):
+		    first, *lines = block.strip('\n').split('\n')
+		    if re.search(r' cpu-clock: *$', first):
+		        want += not lines or any(' [unknown] (' not in l for l in lines)
+		    elif re.search(r' cpu-clock: ', first):
+		        want += 1
+		threads = json.load(open(sys.argv[1] + '/gecko'))['threads']
+		got = sum(len(t['samples']['data']) for t in threads)
+		print(got, 'of', want, 'samples,', len(threads), 'threads')
+		sys.exit(got != want or not want)
+	END
+}
+
+# Read back, if there is what reads it; else by the size of the streams.
+ctf_holds_all()
+{
+	local want reader bytes
+
+	want=$(json "$DUMP" events)
+	perf data convert -i "$DUMP" --to-ctf "$TMP/ctf"
+	[ -s "$TMP/ctf/metadata" ]
+	reader=$(type -P babeltrace || type -P babeltrace2) || true
+	if [ -z "$reader" ]; then
+		bytes=$(cat "$TMP"/ctf/perf_stream_* | wc -c)
+		echo "$bytes bytes of $want events"
+		# Each has an address, two tasks, an id, a period, and a time.
+		[ "$bytes" -ge $((want * 40)) ]
+		return
+	fi
+	"$reader" "$TMP/ctf" >"$TMP/events" 2>"$TMP/complaints"
+	echo "$(wc -l <"$TMP/events") of $want events; $(cat "$TMP/complaints")"
+	[ "$(wc -l <"$TMP/events")" = "$want" ]
+	[ "$(grep -c ' cpu-clock: ' "$TMP/events")" = "$(grep -c ' cpu-clock: ' "$TMP/text")" ]
+}
+
 tells_what_it_would_do()
 {
 	perf record -M 64M --dry-run -a -e cpu-clock -F 199 -o "$TMP/t" | tee "$TMP/t.out"
@@ -383,6 +465,20 @@ if [ -z "${FLIGHT_SHORT-}" ]; then
 	check "freeze" freezes
 	check "max-age" keeps_young_ones
 	check_bpf_programs
+	check "a dump of two events for those who read others' formats" dump_two_events
+	DUMP=$(dumps "$TMP/x" | head -n1)
+	check "speedscope reads all samples" speedscope_reads_all
+	if perf version --build-options | grep -qE 'libpython: \[ on'; then
+		check "gecko holds all samples" gecko_holds_all
+	else
+		leave_out "gecko holds all samples" "perf was built without libpython"
+	fi
+	if perf data convert --to-ctf "$TMP/none" -i "$TMP/none" 2>&1 |
+			grep -q 'not compiled\|built without'; then
+		leave_out "CTF holds all samples" "perf was built without libbabeltrace"
+	else
+		check "CTF holds all samples" ctf_holds_all
+	fi
 fi
 check "an auxiliary file" keeps_an_auxiliary_file
 check "dry-run" tells_what_it_would_do
