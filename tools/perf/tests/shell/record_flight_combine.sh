@@ -162,13 +162,14 @@ takes_a_truncated_part()
 	done
 }
 
-# Whatever is in a part: an error, or a file; never a crash. The seed is fixed.
+# Whatever is in a part: an error, or a file; never a crash. The seeds are fixed, but not how
+# long a part is: they go on until one is not broken too much to be combined.
 survives_broken_parts()
 {
-	local i rc broken=0
+	local i rc broken=0 most=${FLIGHT_BROKEN:-4}
 
 	parts "$TMP/broken"
-	for ((i = 0; i < ${FLIGHT_BROKEN:-4}; i++)); do
+	for ((i = 0; i < most || broken == i && i < 10 * most; i++)); do
 		rm -f "$TMP/broken/a"*
 		cp -p "$(dumps "$TMP/a" | sed -n 1p)"* "$TMP/a.auxiliary" "$TMP/broken"
 		python3 - "$i" "$TMP/broken"/a.* <<-'END'
