@@ -184,7 +184,8 @@ install_ours()
 	list_root >"$WORK/before"
 	mkdir -p "$ROOT/packages"
 	cp "$(image_package)" "$(perf_package)" "$ROOT/packages"
-	in_root sh -c 'dpkg -i /packages/*.deb' || return
+	# As packages.rst has it, with apt-get, which is for scripts.
+	in_root sh -c 'cd / && apt-get -y install ./packages/*.deb' || return
 	rm -r "$ROOT/packages"
 	for name in vmlinuz initrd.img config System.map; do
 		[ -s "$(echo "$ROOT/boot/$name-"*-flight)" ] || { echo "no /boot/$name"; return 1; }
@@ -201,7 +202,8 @@ both_perfs_run()
 
 removes_cleanly()
 {
-	in_root dpkg --purge perf-flight "$(dpkg-deb -f "$(image_package)" Package)" || return
+	in_root apt-get -y remove "$(dpkg-deb -f "$(image_package)" Package)" &&
+		in_root apt-get -y purge perf-flight || return
 	list_root >"$WORK/after"
 	diff "$WORK/before" "$WORK/after"
 }
@@ -339,9 +341,10 @@ pages_and_words()
 # While the unit runs, with dumps: remove keeps them, purge does not.
 goes_while_it_runs()
 {
-	systemctl start perf-flight && dpkg --remove perf-flight || return
+	export DEBIAN_FRONTEND=noninteractive
+	systemctl start perf-flight && apt-get -y remove perf-flight || return
 	! pgrep -x perf && [ -n "$(ls /var/lib/private/perf-flight)" ] &&
-		dpkg --purge perf-flight && [ ! -e /var/lib/private/perf-flight ] &&
+		apt-get -y purge perf-flight && [ ! -e /var/lib/private/perf-flight ] &&
 		[ ! -e /var/lib/perf-flight ] && [ ! -e /usr/lib/perf-flight ] &&
 		PATH=/usr/bin perf version
 }

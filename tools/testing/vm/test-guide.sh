@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run the commands of a guide: every line that begins with '    # ', in their order, in
-# one shell, in an empty directory, as root. A command that fails is a failed check, and
-# so is a guide without commands. Prints TAP.
+# one shell, in an empty directory, as root. A command that fails is a failed check, in a
+# pipeline, too, and so is a guide without commands. Where a line says
+# '.. the text of FILE', the block behind it must be that file of $TOP, but for its
+# comments. Prints TAP.
 #
 # usage: test-guide.sh FILE [SECTION [PREFIX]]
 #   SECTION  of a .md file, by its heading: its commands alone
 #   PREFIX   how the commands begin, '# ' unless given, which is not part of them; what
 #            begins with another one ('make ') is run whole, in the tree
-set -u
+set -uo pipefail
 
 guide=$(realpath "$1")
 section=${2:-}
@@ -37,10 +39,21 @@ said_to_run()
 		fi
 }
 
+# print_block FILE: what the guide has as its text
+print_block()
+{
+	awk -v mark=".. the text of $1" '
+		within && /^[^ ]/ { exit }
+		marked && sub(/^    /, "") { within = 1 }
+		within
+		$0 == mark { marked = 1 }' "$guide"
+}
+
 clean_up()
 {
 	jobs -p | xargs -r kill -KILL 2>/dev/null
-	rm -rf "$directory"
+	# A daemon that was told to end may write there once more.
+	rm -rf "$directory" 2>/dev/null || { sleep 2; rm -rf "$directory"; }
 }
 trap clean_up EXIT
 
@@ -59,6 +72,16 @@ for command in "${commands[@]}"; do
 		echo "not ok $n $command"
 	fi
 done
+while read -r file; do
+	n=$((n + 1))
+	if diff -B <(grep -v '^#' "$TOP/$file") <(print_block "$file") >"$directory/.said"; then
+		echo "ok $n the text of $file"
+	else
+		sed "s/^/# /" "$directory/.said"
+		bad=$((bad + 1))
+		echo "not ok $n the text of $file"
+	fi
+done < <(sed -n 's/^\.\. the text of //p' "$guide")
 if [ $n = 0 ]; then
 	n=1 bad=1
 	echo "not ok 1 $guide has no commands"

@@ -3,7 +3,7 @@
 #
 # Boot a variant in QEMU, run a command in it as root, exit with its status.
 #
-# usage: CMD='...' vm.sh CMD='...' does the same)
+# usage: CMD='...' vm.sh       ("make vm CMD='...'" does the same)
 #   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH; arm64:
 #                                an initramfs alone, CMD is a program a line: test-arm64.sh
 #   SMP=2 MEM=2G                 CPUs and memory

@@ -8,6 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib/flight.sh"
 
 UNIT=$(dirname "$0")/../../examples/flight/perf-flight.service
+GUIDE=$(dirname "$0")/../../../../Documentation/admin-guide/perf/flight-recorder.rst
 
 # start_daemon OUT OPTION...: returns when it records; sets OUT_NAME, RECORDER
 start_daemon()
@@ -205,6 +206,19 @@ verifies_the_unit()
 	systemd-analyze verify --man=no "$TMP/perf-flight.service"
 }
 
+# What the guide adds to it, for dumps that are uploaded.
+verifies_the_drop_in()
+{
+	mkdir "$TMP/perf-flight.service.d"
+	awk '/systemctl edit perf-flight/ { f = 1 }
+		f && sub(/^    /, "") { print; within = 1; next }
+		within && /./ { exit }' "$GUIDE" |
+		sed "s|/usr/bin/perf-flight|$(command -v perf)|" |
+		tee "$TMP/perf-flight.service.d/upload.conf"
+	grep -c -- --on-dump "$TMP/perf-flight.service.d/upload.conf"
+	systemd-analyze verify --man=no "$TMP/perf-flight.service"
+}
+
 flight_begin
 check "detaches when it records" detaches
 check "dump and status on its socket" serves
@@ -218,5 +232,10 @@ if command -v systemd-analyze >/dev/null; then
 	check "the systemd unit" verifies_the_unit
 else
 	leave_out "the systemd unit" "no systemd-analyze"
+fi
+if [ -e "$GUIDE" ] && command -v systemd-analyze >/dev/null; then
+	check "the systemd unit with the drop-in of the guide" verifies_the_drop_in
+else
+	leave_out "the systemd unit with the drop-in of the guide" "no guide, or no systemd-analyze"
 fi
 persistent_end
