@@ -236,6 +236,7 @@ takes_any_name()
 {
 	local locale
 
+	# shellcheck disable=SC2016 # for the inner shell
 	perf record -o "$TMP/names" -g -a -e cpu-clock/freq=499/ -e sched:sched_switch -- bash -c '
 		printf "caf\\303" >/proc/$$/comm
 		(printf "\\033[2Jx\\n\\001" >/proc/$BASHPID/comm; for ((i = 0; i < 99999; i++)); do :; done)
