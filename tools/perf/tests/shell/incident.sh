@@ -128,7 +128,7 @@ counts_waits()
 		first, last, newest = {}, {}, 0
 		on, off, since, running, count = Counter(), Counter(), {}, {}, Counter()
 		# With and without the plugin of libtraceevent.
-		switch = re.compile(r'.*?(?:prev_pid=|:)(\d+) .*?(?:prev_state=|\[\d+\] )(\S+) ==> '
+		switch = re.compile(r'.*(?:prev_pid=|:)(\d+) .*?(?:prev_state=|\[\d+\] )(\S+) ==> '
 		                    r'.*(?:next_pid=|:)(\d+) ')
 		for text in open(sys.argv[2], errors='replace'):
 		    m = re.match(r'\s*(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d+):\s+(\S+?):? (.*)', text + ' ')
@@ -239,8 +239,8 @@ takes_any_name()
 	# shellcheck disable=SC2016 # for the inner shell
 	perf record -o "$TMP/names" -g -a -e cpu-clock/freq=499/ -e sched:sched_switch -- bash -c '
 		printf "caf\\303" >/proc/$$/comm
-		(printf "\\033[2Jx\\n\\001" >/proc/$BASHPID/comm; for ((i = 0; i < 99999; i++)); do :; done)
-		for ((i = 0; i < 99999; i++)); do :; done' 2>/dev/null
+		(printf "\\033[2Jx\\n\\001" >/proc/$BASHPID/comm; for ((i = 0; i < 20000; i++)); do :; done)
+		for ((i = 0; i < 20000; i++)); do :; done' 2>/dev/null
 	for locale in C C.UTF-8; do
 		LC_ALL=$locale perf script report incident -i "$TMP/names" -o "$TMP/names.html" \
 			>"$TMP/summary" || return
