@@ -629,8 +629,10 @@ def seconds(ns):
 
 
 def printable(value):
-    """What a terminal shows and does not obey"""
-    return ''.join(c if c.isprintable() else '\\x%02x' % ord(c) for c in str(value))
+    """What the terminal can show, and does not obey"""
+    plain = ''.join(c if c.isprintable() else '\\x%02x' % ord(c) for c in str(value))
+    encoding = getattr(sys.stdout, 'encoding', None) or 'utf-8'
+    return plain.encode(encoding, 'backslashreplace').decode(encoding)
 
 
 def cpu_name(cpu):
@@ -883,7 +885,7 @@ args = arguments()
 if args.input == '-':
     sys.exit('incident: it reads a file more than once: record one, then perf script report '
              'incident -i FILE')
-# In a locale that knows no such letters a name is told in another way.
+# What else there may be that the locale has no letters for: a path.
 if hasattr(sys.stdout, 'reconfigure'):
     sys.stdout.reconfigure(errors='backslashreplace')
 machine = Machine(args.input)
