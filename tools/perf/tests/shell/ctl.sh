@@ -103,7 +103,8 @@ answers_on() { echo help | socat -t 60 - "UNIX-CONNECT:$1" | grep -q '"ok": true
 # which is given a link; and they are not UTF-8.
 prints_metrics_of_recorders()
 {
-	local recorder i dir=$TMP/$'a "dir" \\ of \xc3\xbc \xff names' name=$'"rec\\ord\xfe\xc3\xb6er"'
+	local recorder i dir=$TMP/$'a "dir" \\ of \xc3\xbc \xff names'
+	local name=$'"rec\\ord\xfe\xc3\xb6er"'
 
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
 	lacks 'perf_flight_window' perf ctl --prometheus
@@ -165,7 +166,8 @@ fake_recorders()
 	answers = [[begin + b'"/work/blackbox", "uptime": 7, "writing": true}\n'] * 2] * 2
 	answers += [[begin + b'"/lie", "uptime": ' + lie + b', "dumps": 3}\n'] for lie in lies]
 	answers += [[begin + b'"/\xff\xc3(\xed\xa0\x80\\q\\u12"\xf8, "dumps": 3}\n'],
-	            [begin + b'[", "dumps": 3}\n'], [begin + b'"/end\\\n'], [b'\0\n'], [begin], [b''],
+	            [begin + b'[", "dumps": 3}\n'], [begin + b'"/end\\\n'], [b'\0\n'], [begin],
+	            [b''],
 	            [None], [b''] * 600]
 	os.mkdir("others")
 	os.chown("others", 65534, 65534)
@@ -261,7 +263,8 @@ survives_fake_recorders()
 	    assert 'uptime_seconds{out="/work/blackbox",pid="%s"} 7\n' % pid in text, pid
 	    assert 'writing{out="/work/blackbox",pid="%s"} 1\n' % pid in text, pid
 	# Of a lie the rest is told.
-	assert text.count('dumps_total{out="/lie"') == 12 and 'uptime_seconds{out="/lie"' not in text
+	assert text.count('dumps_total{out="/lie"') == 12
+	assert 'uptime_seconds{out="/lie"' not in text
 	assert '{out="/\ufffd\ufffd(\ufffd\ufffd\ufffd?q?u12",' in text
 	EOF
 }

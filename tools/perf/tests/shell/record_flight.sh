@@ -389,7 +389,8 @@ speedscope_reads_all()
 		    frames += len(lines)
 		print(types, frames, 'frames', bad[:3])
 		sys.exit(bool(bad) or sum(types.values()) != int(sys.argv[2]) or not frames or
-		         set(types) != {'cpu-clock', ''} or text.count(' cpu-clock: \n') != types['cpu-clock'])
+		         set(types) != {'cpu-clock', ''} or
+		         text.count(' cpu-clock: \n') != types['cpu-clock'])
 	END
 }
 

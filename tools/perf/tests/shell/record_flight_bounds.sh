@@ -333,7 +333,8 @@ is_uploaded()
 uploads()
 {
 	local store=$TMP/store name names=(
-		$'-a [1-3]{x,y}#?%41+&\xc3\xbc\xff.sample.20261121T093650.275Z' '#1' '#2' 'a?1' 'a?2'
+		$'-a [1-3]{x,y}#?%41+&\xc3\xbc\xff.sample.20261121T093650.275Z'
+		'#1' '#2' 'a?1' 'a?2'
 	)
 
 	mkdir -p "$TMP/up" "$store/$(uname -n)"
