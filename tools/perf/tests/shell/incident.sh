@@ -239,7 +239,8 @@ takes_any_name()
 	# shellcheck disable=SC2016 # for the inner shell
 	perf record -o "$TMP/names" -g -a -e cpu-clock/freq=499/ -e sched:sched_switch -- bash -c '
 		printf "caf\\303" >/proc/$$/comm
-		(printf "\\033[2Jx\\001" >/proc/$BASHPID/comm; for ((i = 0; i < 20000; i++)); do :; done)
+		(printf "\\033[2Jx\\001" >/proc/$BASHPID/comm
+			for ((i = 0; i < 20000; i++)); do :; done)
 		for ((i = 0; i < 20000; i++)); do :; done' 2>/dev/null
 	for locale in C C.UTF-8; do
 		LC_ALL=$locale perf script report incident -i "$TMP/names" -o "$TMP/names.html" \
