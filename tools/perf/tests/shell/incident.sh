@@ -131,7 +131,8 @@ counts_waits()
 		switch = re.compile(r'.*(?:prev_pid=|:)(\d+) .*?(?:prev_state=|\[\d+\] )(\S+) ==> '
 		                    r'.*(?:next_pid=|:)(\d+) ')
 		for text in open(sys.argv[2], errors='replace'):
-		    m = re.match(r'\s*(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d+):\s+(\S+?):? (.*)', text + ' ')
+		    m = re.match(r'\s*(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d+):\s+(\S+?):? (.*)',
+		                 text + ' ')
 		    who, cpu, t = int(m[1]), int(m[2]), int(m[3]) * 10 ** 9 + int(m[4])
 		    first.setdefault(cpu, t)
 		    last[cpu] = newest = t
