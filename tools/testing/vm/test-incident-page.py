@@ -178,7 +178,7 @@ class Told:
         """tid -> (seconds on the CPU, seconds off it), and whether some are said to be missing"""
         told, sums = self.figures(), {}
         for f in told['tasks']:
-            # A task that was met by a switch to it is another one than when it was sampled.
+            # Under each of its names.
             if f['tid']:
                 on, off = sums.get(f['tid'], (0, 0))
                 sums[f['tid']] = (on + f['on_ns'] / NSEC, off + f['off_ns'] / NSEC)
@@ -540,6 +540,16 @@ def windows_differ(t):
     same('times', told.times(), ({5: (6.5, 0)}, False))
 
 
+def one_row(t):
+    """Met by the switch to it, which tells no pid; its samples do"""
+    told = Told(t, 'met')
+    told.switch(1, 0, 0, 5)
+    told.sample(1.5, 0, 5)
+    told.switch(2, 0, 5, 0)
+    same('rows', [(f['pid'], f['tid'], f['samples'], f['switches'], f['on_ns'])
+                  for f in told.figures()['tasks'] if f['tid']], [(5, 5, 1, 1, NSEC)])
+
+
 def ids_differ(t):
     """In a container samples have other ids than the switches have"""
     told = Told(t, 'ids')
@@ -720,6 +730,7 @@ def main():
                 ('some tasks alone: no time that is not known', some_tasks, False),
                 ('lost switches: no time that is not known', lost_switches, False),
                 ('windows that begin at different times', windows_differ, False),
+                ('one row for a task that a switch told first', one_row, False),
                 ('ids of a name space', ids_differ, False),
                 ('--switch-events, and tasks that exit', switch_records, False),
                 ('which event is a clock', clocks, False),

@@ -90,6 +90,12 @@ class Table:
             self.items.append(item)
         return n
 
+    def rename(self, old, new):
+        """new takes the number of old"""
+        n = self.index[new] = self.index.pop(old)
+        self.items[n] = new
+        return n
+
 
 class Symbols:
     """Frames are (name, dso, kind); chains are (parent chain, frame), root first."""
@@ -284,7 +290,13 @@ class Recording:
             self.told.forget(cpu)
 
     def task(self, pid, tid, comm):
-        task = self.tasks.number((pid, tid, comm))
+        item, met = (pid, tid, comm), (-1, tid, comm)
+        if item not in self.tasks.index and met in self.tasks.index and \
+           self.same_ids is not False:
+            # The switch to it told no pid.
+            task = self.tasks.rename(met, item)
+        else:
+            task = self.tasks.number(item)
         self.tid_task[tid] = task
         return task
 

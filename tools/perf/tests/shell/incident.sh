@@ -190,6 +190,10 @@ counts_the_last_run()
 		}')
 	[ -n "$end" ]
 	counts_waits --time ",$end"
+	# A task that told its pid later than its name is one row.
+	[ "$(figure '[t for t in f["tasks"] if t["pid"] < 0 <= t["tid"] and
+		(t["tid"], t["comm"]) in [(o["tid"], o["comm"]) for o in f["tasks"] if o is not t]]'
+	)" = '[]' ]
 }
 
 # The kernel has no room: how many it lost, and where.
