@@ -183,7 +183,8 @@ fails_somehow()
 }
 
 # run_bpf SECONDS [PAUSE]: loads a BPF program of one's own, bpf_prog_TAG_flight_prog, and
-# runs it for so long, again and again; with pauses of so many seconds
+# runs it for so long, again and again, and often enough to be sampled on a machine that
+# has other work, too; with pauses of so many seconds
 run_bpf()
 {
 	python3 - "$1" "${2:-0}" <<-'END'
@@ -205,8 +206,9 @@ run_bpf()
 		at = ctypes.addressof
 		prog = bpf(BPF_PROG_LOAD, struct.pack('<IIQQIIQII16s', SOCKET_FILTER,
 		           len(code) // 8, at(insns), at(gpl), 0, 0, 0, 0, 0, b'flight_prog'))
-		end = time.monotonic() + float(sys.argv[1])
-		while time.monotonic() < end:
+		end, n = time.monotonic() + float(sys.argv[1]), 0
+		while time.monotonic() < end or n < 100:
+		    n += 1
 		    bpf(BPF_PROG_TEST_RUN,
 		        struct.pack('<IIIIQQII', prog, 0, 64, 256, at(data), at(out), 1000, 0))
 		    time.sleep(float(sys.argv[2]))
