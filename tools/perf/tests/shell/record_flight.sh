@@ -433,9 +433,12 @@ ctf_holds_all()
 		[ "$bytes" -ge $((want * 40)) ]
 		return
 	fi
-	"$reader" "$TMP/ctf" >"$TMP/events" 2>"$TMP/complaints"
+	"$reader" --clock-seconds "$TMP/ctf" >"$TMP/events" 2>"$TMP/complaints"
 	echo "$(wc -l <"$TMP/events") of $want events; $(cat "$TMP/complaints")"
 	[ "$(wc -l <"$TMP/events")" = "$want" ]
+	perf script -i "$DUMP" --ns -F time 2>/dev/null | sed -E 's/^ *([0-9.]+):.*/\1/' |
+		sort >"$TMP/times"
+	sed -E 's/^\[ *([0-9.]+)\].*/\1/' "$TMP/events" | sort | diff "$TMP/times" -
 	[ "$(grep -c ' cpu-clock: ' "$TMP/events")" = "$(grep -c ' cpu-clock: ' "$TMP/text")" ]
 }
 
