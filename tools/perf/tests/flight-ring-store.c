@@ -26,20 +26,11 @@
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/flight/ring-store.h"
+#include "random-number.h"
 #include "tests.h"
 
 #define MAX_RECORD	65528
 #define MAX_PIECES	64
-
-static u64 random_state;
-
-static u64 random_number(u64 below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % below;
-}
 
 struct numbered {
 	struct perf_event_header	header;
@@ -103,7 +94,7 @@ static int see(union perf_event *event, void *data)
 static bool model__init(struct model *m, size_t size, u64 seed)
 {
 	memset(m, 0, sizeof(*m));
-	random_state = 0x9e3779b97f4a7c15ULL * (seed + 1);
+	random_seed(seed);
 	m->room = 8 * MAX_RECORD;
 	m->round = malloc(m->room);
 	m->rs = ring_store__new(size, evict, m);
@@ -403,7 +394,7 @@ static int broken_promises(u64 seed, int *nr_marks)
 	struct round_group group = {};
 	int nr = 0, broken = 0;
 
-	random_state = seed;
+	random_seed(seed);
 	scale = 8 * NSEC_PER_MSEC << random_number(8);
 	*nr_marks = 0;
 	for (int pass = 0; pass < 1000; pass++) {

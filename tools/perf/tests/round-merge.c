@@ -28,25 +28,11 @@
 #include "util/ordered-events.h"
 #include "util/round-merge.h"
 #include "util/session.h"
+#include "random-number.h"
 #include "round-merge-reference.h"
 #include "tests.h"
 
 #define MAX_EVENTS	8192
-
-static u64 random_state;
-
-static u64 random_number(u64 below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % below;
-}
-
-static void random_seed(u64 seed)
-{
-	random_state = 0x9e3779b97f4a7c15ULL * (seed + 1);
-}
 
 /* Times as they come from buffers that are read in passes, and from nowhere. */
 enum pattern {
