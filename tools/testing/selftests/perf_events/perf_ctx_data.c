@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "fail_nth.h"
 #include "test_pmu/test_pmu.h"
 
 #define MODULE		"perf_test_pmu"
@@ -51,7 +52,6 @@
 #define NOBODY		65534
 #define SUID_COPY	"/tmp/perf_ctx_data.suid"
 #define CGROUP		"/sys/fs/cgroup/perf_ctx_data"
-#define DEBUGFS		"/sys/kernel/debug"
 
 /* How often a task pushes its chain anew: before and after its second return to user space. */
 enum { FIRST_SLICE, LATER };
@@ -944,37 +944,6 @@ TEST_F_TIMEOUT(ctx_data, set_uid_exec, 200)
 		EXPECT_EQ(0, tasks_with_data(BIG, 0));
 	}
 	unlink(SUID_COPY);
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
-
-	ret = write(fd, text, strlen(text));
-	close(fd);
-	return ret < 0 ? -1 : 0;
-}
-
-/* The nth allocation of this thread from now on fails. */
-static void arm(int nth, unsigned int n)
-{
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%u", n);
-
-	if (pwrite(nth, text, len, 0) != len)
-		abort();
-}
-
-/* Did it fail? */
-static bool disarm(int nth)
-{
-	char text[16] = "";
-	bool failed;
-
-	failed = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
-	while (pwrite(nth, "0", 1, 0) != 1)
-		;
-	return failed;
 }
 
 static void close_faults(int nth)

@@ -15,9 +15,8 @@
 #include <sys/resource.h>
 
 #include "../kselftest_harness.h"
+#include "fail_nth.h"
 #include "persistent_util.h"
-
-#define DEBUGFS	"/sys/kernel/debug"
 
 /* Also what may sleep. */
 static const struct {
@@ -54,15 +53,6 @@ FIXTURE(faults)
 	int		got;
 	void		*base;
 };
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
-
-	ret = write(fd, text, strlen(text));
-	close(fd);
-	return ret < 0 ? -1 : 0;
-}
 
 FIXTURE_SETUP(faults)
 {
@@ -103,35 +93,6 @@ FIXTURE_TEARDOWN(faults)
 	close(self->space);
 	write_text(DEBUGFS "/failslab/probability", "0");
 	EXPECT_BALANCE();
-}
-
-static void put_number(int fd, unsigned int n)
-{
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%u", n);
-
-	/* Files of debugfs have no position, and do not look at one. */
-	if (pwrite(fd, text, len, 0) != len && (errno != ESPIPE || write(fd, text, len) != len))
-		fprintf(stderr, "# a fault is not armed\n");
-}
-
-/* The nth from now on fails. */
-static void arm(int nth, unsigned int n)
-{
-	put_number(nth, n);
-}
-
-/* Did it fail? */
-static bool disarm(int nth)
-{
-	char text[16] = "";
-	bool failed;
-
-	/* Reading is an access to user memory as well: then it has failed here. */
-	failed = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
-	while (pwrite(nth, "0", 1, 0) != 1)
-		;
-	return failed;
 }
 
 /*

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Faults of this thread, by /proc/thread-self/fail-nth: see
+ * Documentation/fault-injection/fault-injection.rst.
+ */
+#ifndef SELFTESTS_PERF_EVENTS_FAIL_NTH_H
+#define SELFTESTS_PERF_EVENTS_FAIL_NTH_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEBUGFS	"/sys/kernel/debug"
+
+static inline int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
+
+	ret = write(fd, text, strlen(text));
+	close(fd);
+	return ret < 0 ? -1 : 0;
+}
+
+static inline void put_number(int fd, unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	/* Files of debugfs have no position, and do not look at one. */
+	if (pwrite(fd, text, len, 0) != len && (errno != ESPIPE || write(fd, text, len) != len)) {
+		fprintf(stderr, "# a fault is not armed\n");
+		abort();
+	}
+}
+
+/* The nth from now on fails. */
+static inline void arm(int nth, unsigned int n)
+{
+	put_number(nth, n);
+}
+
+/* Did it fail? */
+static inline bool disarm(int nth)
+{
+	char text[16] = "";
+	bool failed;
+
+	/* Reading is an access to user memory as well: then it has failed here. */
+	failed = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+	while (pwrite(nth, "0", 1, 0) != 1)
+		;
+	return failed;
+}
+
+#endif /* SELFTESTS_PERF_EVENTS_FAIL_NTH_H */
