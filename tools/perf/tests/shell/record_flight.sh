@@ -369,7 +369,8 @@ dump_two_events()
 }
 
 # As speedscope's importer reads it (src/import/linux-tools-perf.ts): blocks with an empty
-# line between them; what is not like that is passed over there, and must not be.
+# line between them; what is not like that is passed over there, and must not be, but the
+# last switch of a task that is gone so far that it has no id: -1 is none there.
 speedscope_reads_all()
 {
 	python3 - "$TMP/text" "$(json "$DUMP" events)" <<-'END'
@@ -379,7 +380,10 @@ speedscope_reads_all()
 		for block in text.split('\n\n'):
 		    first, *lines = block.split('\n')
 		    time = re.search(r'\s+(\d+\.\d+):\s+', first)
-		    if not re.match(r'(\S.+?)\s+(\d+)(?:/?(\d+))?\s+', first) or not time:
+		    gone = re.match(r':-1 +-1 .*: sched:sched_switch: .*'
+		                    r'(prev_state=|\[\d+\] )[XZ] ==> ', first)
+		    if not re.match(r'(\S.+?)\s+(\d+)(?:/?(\d+))?\s+', first) and not gone or \
+		            not time:
 		        bad.append(first)
 		    kind = re.search(r'(\S+):\s*$', first)
 		    types[kind[1] if kind else ''] += 1
