@@ -544,10 +544,12 @@ def one_row(t):
     """Met by the switch to it, which tells no pid; its samples do"""
     told = Told(t, 'met')
     told.switch(1, 0, 0, 5)
-    told.sample(1.5, 0, 5)
     told.switch(2, 0, 5, 0)
+    told.switch(3, 0, 0, 5)
+    told.sample(3.5, 0, 5)
+    told.switch(4, 0, 5, 0)
     same('rows', [(f['pid'], f['tid'], f['samples'], f['switches'], f['on_ns'])
-                  for f in told.figures()['tasks'] if f['tid']], [(5, 5, 1, 1, NSEC)])
+                  for f in told.figures()['tasks'] if f['tid']], [(5, 5, 1, 2, 2 * NSEC)])
 
 
 def ids_differ(t):
@@ -578,6 +580,15 @@ def switch_records(t):
     told.switch_record(5, 0, 0, False)
     told.sample(10, 1, 0)
     same('times', told.times(), ({5: (1.5, 2 + 6), 7: (2, 0), 8: (1, 0)}, False))
+
+
+def some_switch_records(t):
+    """Who leaves is not who came"""
+    told = Told(t, 'some-records')
+    told.switch_record(1, 0, 7, False)
+    told.switch_record(2, 0, 5, True)
+    told.sample(3, 1, 0)
+    same('times', told.times(), ({5: (0, 1)}, True))
 
 
 def clocks(t):
@@ -733,6 +744,7 @@ def main():
                 ('one row for a task that a switch told first', one_row, False),
                 ('ids of a name space', ids_differ, False),
                 ('--switch-events, and tasks that exit', switch_records, False),
+                ('--switch-events that are not all there', some_switch_records, False),
                 ('which event is a clock', clocks, False),
                 ('1100 CPUs, 300 events, no CPU', many, False),
                 ('names that are no UTF-8, and that a terminal would obey', odd_names, False),
