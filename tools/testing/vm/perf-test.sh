@@ -19,11 +19,11 @@ for name in "$@"; do
 	text=$(timeout "${LIMIT:-60}" "$BUILD/patched/bin/perf" test -F "$name" 2>&1 </dev/null)
 	status=$? cases=$TAP_N
 	while IFS= read -r line; do
-		[[ $line =~ ^\ *[0-9]+\.[0-9]+:\ (.*[^ ])\ *:\ (Ok|Skip|FAILED!) ]] || continue
-		case ${BASH_REMATCH[2]} in
-		Ok) tap_ok 0 "${BASH_REMATCH[1]}" ;;
-		Skip) tap_skip "${BASH_REMATCH[1]}" "perf test says so" ;;
-		*) tap_ok 1 "${BASH_REMATCH[1]}" ;;
+		[[ $line =~ ^\ *[0-9]+(\.[0-9]+)?:\ (.*[^ ])\ *:\ (Ok|Skip|FAILED!) ]] || continue
+		case ${BASH_REMATCH[3]} in
+		Ok) tap_ok 0 "${BASH_REMATCH[2]}" ;;
+		Skip) tap_skip "${BASH_REMATCH[2]}" "perf test says so" ;;
+		*) tap_ok 1 "${BASH_REMATCH[2]}" ;;
 		esac
 	done <<<"${text//$'\r'/$'\n'}"
 	[ $status = 0 ] || tail -n 5 <<<"$text" | sed 's/^/# /'
