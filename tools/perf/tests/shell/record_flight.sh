@@ -450,9 +450,17 @@ tells_what_it_would_do()
 {
 	perf record -M 64M --dry-run -a -e cpu-clock -F 199 -o "$TMP/t" | tee "$TMP/t.out"
 	grep -q '^events:.*cpu-clock' "$TMP/t.out"
-	grep -q '^memory: *65536 KiB' "$TMP/t.out"
+	[ "$(grep -c '^memory: *65536 KiB' "$TMP/t.out")" = 1 ]
 	grep -qE '^window: *about [1-9][0-9]+ s' "$TMP/t.out"
 	[ -z "$(find "$TMP" -name 't.*' ! -name t.out)" ]
+}
+
+# As in a chroot: what is not known is not taken for 4096 CPUs.
+counts_cpus_without_sysfs()
+{
+	unshare -m sh -c 'mount -t tmpfs none /sys && exec perf record -M 8M --dry-run "$@"' \
+		sh -a -e cpu-clock -o "$TMP/u" | tee "$TMP/u.out"
+	grep -q "^kernel's buffers: $(online_cpus | wc -l) of " "$TMP/u.out"
 }
 
 flight_begin
@@ -490,6 +498,7 @@ if [ -z "${FLIGHT_SHORT-}" ]; then
 fi
 check "an auxiliary file" keeps_an_auxiliary_file
 check "dry-run" tells_what_it_would_do
+check "dry-run without sysfs" counts_cpus_without_sysfs
 check "memory stays within its bound" memory_is_bounded
 check "says what the kernel lacks" says_what_is_missing
 check "refuses what does not go together" refuses

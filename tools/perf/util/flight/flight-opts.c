@@ -207,10 +207,20 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 	return check_conflicts(fo, opts);
 }
 
+/* Those that are online have buffers, and sysfs may not be there to tell of others. */
+static int count_cpus(void)
+{
+	struct perf_cpu_map *cpus = perf_cpu_map__new_online_cpus();
+	int nr = perf_cpu_map__nr(cpus);
+
+	perf_cpu_map__put(cpus);
+	return nr;
+}
+
 /* A pass over all of the kernel's buffers must find room. */
 static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 {
-	int nr_cpus = cpu__max_present_cpu().cpu;
+	int nr_cpus = count_cpus();
 	unsigned long pages = fo->memory / BUFFERS_SHARE / nr_cpus / page_size;
 
 	if (opts->mmap_pages == UINT_MAX && pages &&
@@ -229,7 +239,7 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 /* The kernel's buffers are the store; those of the side-band are small. */
 static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *opts)
 {
-	unsigned long pages = fo->memory / cpu__max_present_cpu().cpu / page_size;
+	unsigned long pages = fo->memory / count_cpus() / page_size;
 
 	if (opts->mmap_pages != UINT_MAX) {
 		pr_err("-m does not go with -M and --overwrite: -M is split evenly over the CPUs.\n");

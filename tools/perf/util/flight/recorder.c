@@ -793,6 +793,9 @@ int flight_recorder__run(struct flight_recorder *fr)
 	u64 now = now_ns();
 	u64 expirations;
 
+	/* What is still read before perf record ends is not told of, nor dumped, once more. */
+	if (fr->stopped)
+		return 1;
 	if (fr->opts->dry_run) {
 		set_timer(fr, now);
 		return estimate(fr, now);
