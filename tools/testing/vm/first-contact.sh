@@ -39,13 +39,14 @@ make_bare()
 	cp /etc/resolv.conf "$ROOT/etc"
 	mkdir -p "$ROOT/home/new"
 	git clone -q "$TOP" "$ROOT/home/new/tree" || return
-	mount -t proc none "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
-		mount --make-rslave "$ROOT/dev" && mount -t tmpfs none "$ROOT/tmp"
+	mount -t proc none "$ROOT/proc" && mount -t sysfs -o ro none "$ROOT/sys" &&
+		mount --rbind /dev "$ROOT/dev" && mount --make-rslave "$ROOT/dev" &&
+		mount -t tmpfs none "$ROOT/tmp"
 }
 
 unmount()
 {
-	umount -R "$ROOT/proc" "$ROOT/dev" "$ROOT/tmp" 2>/dev/null || true
+	umount -R "$ROOT/proc" "$ROOT/sys" "$ROOT/dev" "$ROOT/tmp" 2>/dev/null || true
 }
 
 # try COMMAND: in the root, in the tree, as a shell of root runs it
