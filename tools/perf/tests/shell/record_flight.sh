@@ -455,12 +455,22 @@ tells_what_it_would_do()
 	[ -z "$(find "$TMP" -name 't.*' ! -name t.out)" ]
 }
 
-# As in a chroot: what is not known is not taken for 4096 CPUs.
-counts_cpus_without_sysfs()
+# Buffers that are as large as it gets with CPUs that are online; four times as many are
+# present.
+counts_cpus_online()
 {
-	unshare -m sh -c 'mount -t tmpfs none /sys && exec perf record -M 8M --dry-run "$@"' \
-		sh -a -e cpu-clock -o "$TMP/u" | tee "$TMP/u.out"
-	grep -q "^kernel's buffers: $(online_cpus | wc -l) of " "$TMP/u.out"
+	local nr size
+
+	nr=$(online_cpus | wc -l)
+	size=$((2 * nr))M
+	echo "0-$((4 * nr - 1))" >"$TMP/present"
+	# shellcheck disable=SC2016 # for that shell
+	unshare -m sh -c 'mount --bind "$0" /sys/devices/system/cpu/present && exec "$@"' \
+		"$TMP/present" perf record -M $size -m 512K --dry-run -a -e cpu-clock -o "$TMP/u" |
+		tee "$TMP/u.out"
+	grep -q "^kernel's buffers: $nr of " "$TMP/u.out"
+	fails 1 "not enough for the buffers of $nr CPUs" \
+		perf record -M $size -m 1M --dry-run -a -e cpu-clock -o "$TMP/u"
 }
 
 flight_begin
@@ -498,7 +508,7 @@ if [ -z "${FLIGHT_SHORT-}" ]; then
 fi
 check "an auxiliary file" keeps_an_auxiliary_file
 check "dry-run" tells_what_it_would_do
-check "dry-run without sysfs" counts_cpus_without_sysfs
+check "dry-run counts the CPUs that are online" counts_cpus_online
 check "memory stays within its bound" memory_is_bounded
 check "says what the kernel lacks" says_what_is_missing
 check "refuses what does not go together" refuses

@@ -207,20 +207,10 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 	return check_conflicts(fo, opts);
 }
 
-/* Those that are online have buffers, and sysfs may not be there to tell of others. */
-static int count_cpus(void)
-{
-	struct perf_cpu_map *cpus = perf_cpu_map__new_online_cpus();
-	int nr = perf_cpu_map__nr(cpus);
-
-	perf_cpu_map__put(cpus);
-	return nr;
-}
-
-/* A pass over all of the kernel's buffers must find room. */
+/* A pass over all of the kernel's buffers must find room. CPUs that are offline have none. */
 static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 {
-	int nr_cpus = count_cpus();
+	int nr_cpus = perf_cpu_map__nr(cpu_map__online());
 	unsigned long pages = fo->memory / BUFFERS_SHARE / nr_cpus / page_size;
 
 	if (opts->mmap_pages == UINT_MAX && pages &&
@@ -239,7 +229,7 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 /* The kernel's buffers are the store; those of the side-band are small. */
 static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *opts)
 {
-	unsigned long pages = fo->memory / count_cpus() / page_size;
+	unsigned long pages = fo->memory / perf_cpu_map__nr(cpu_map__online()) / page_size;
 
 	if (opts->mmap_pages != UINT_MAX) {
 		pr_err("-m does not go with -M and --overwrite: -M is split evenly over the CPUs.\n");
