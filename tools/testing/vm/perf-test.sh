@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Run C suites of the patched perf on the host, and print TAP. One that crashes, or does not
-# end within LIMIT seconds (60), has failed. A name is part of those of the cases.
+# Run C suites of the patched perf, on the host or in a guest, and print TAP. One that
+# crashes, or does not end within LIMIT seconds (60), has failed. A name is part of those of
+# the cases, or of the suite that has none.
 #
 # usage: perf-test.sh NAME...
 set -uo pipefail
