@@ -28,12 +28,12 @@ make_bare()
 	local suite=$1 tar=$ROOTS/bare-$1.tar
 	unmount
 	if [ ! -s "$tar" ]; then
-		rm -rf "$ROOT"
+		rm -rf --one-file-system "$ROOT"
 		mkdir -p "$ROOTS"
 		debootstrap --variant=minbase "$suite" "$ROOT" "$MIRROR" || return
 		tar -C "$ROOT" --numeric-owner -cf "$tar.new" . && mv "$tar.new" "$tar" || return
 	fi
-	rm -rf "$ROOT"
+	rm -rf --one-file-system "$ROOT"
 	mkdir -p "$ROOT"
 	tar -C "$ROOT" --numeric-owner -xf "$tar" || return
 	cp /etc/resolv.conf "$ROOT/etc"
