@@ -5,8 +5,6 @@
  * which is a sample; another one reads all the time.
  */
 #include <evlist.h>
-#include <evsel.h>
-#include <thread_map.h>
 #include "debug.h"
 #include "parse-events.h"
 #include "record.h"
