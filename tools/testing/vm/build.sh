@@ -99,7 +99,8 @@ build_kernel()
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage modules
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
-	build_test_pmu "$variant"
+	build_module "$variant" test_pmu "$TOP/tools/testing/selftests/perf_events/test_pmu"
+	build_module "$variant" poke_again "$VM/poke_again"
 }
 
 build_perf()
@@ -127,13 +128,13 @@ build_perf()
 	fi
 }
 
-# The module of the kselftests, for the kernel of a variant.
-build_test_pmu()
+# build_module VARIANT NAME SOURCES: a module for the kernel of a variant, in build/VARIANT/NAME
+build_module()
 {
-	local variant=$1 out=$BUILD/$1/test_pmu
+	local variant=$1 out=$BUILD/$1/$2
 	mkdir -p "$out"
-	cp -pu "$TOP"/tools/testing/selftests/perf_events/test_pmu/* "$out"
-	run_logged "module $variant" "$BUILD/$variant/module.log" \
+	cp -pu "$3"/* "$out"
+	run_logged "module $2 $variant" "$BUILD/$variant/module-$2.log" \
 		make -C "$BUILD/$variant/kernel" M="$out" -j"$JOBS" modules
 }
 
@@ -161,13 +162,17 @@ build_libperf()
 
 build_init()
 {
-	local out=$BUILD/vm/init
-	if [ ! -x "$out" ] || [ "$VM/init.c" -nt "$out" ]; then
-		mkdir -p "$BUILD/vm"
-		gcc -static -O1 -Wall -Wextra -Werror -o "$out" "$VM/init.c"
-		[ "$(uname -m)" != x86_64 ] ||
-			gcc -O1 -Wall -Wextra -Werror -o "$BUILD/vm/tsc-khz" "$VM/tsc-khz.c"
+	local out=$BUILD/vm name
+	mkdir -p "$out"
+	if [ ! -x "$out/init" ] || [ "$VM/init.c" -nt "$out/init" ]; then
+		gcc -static -O1 -Wall -Wextra -Werror -o "$out/init" "$VM/init.c"
 	fi
+	[ "$(uname -m)" = x86_64 ] || return 0
+	for name in tsc-khz patch-text; do
+		if [ ! -x "$out/$name" ] || [ "$VM/$name.c" -nt "$out/$name" ]; then
+			gcc -O1 -Wall -Wextra -Werror -o "$out/$name" "$VM/$name.c"
+		fi
+	done
 }
 
 # Whoever did not come through make may have none of it.

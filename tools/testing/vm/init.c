@@ -43,6 +43,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +188,18 @@ static void loopback_up(void)
 	if (fd < 0)
 		return;
 	ioctl(fd, SIOCSIFFLAGS, &ifr);
+	close(fd);
+}
+
+/* What makes up for QEMU's translation on several threads: there only if it is needed. */
+static void load_module(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (syscall(SYS_finit_module, fd, "", 0))
+		give_up(path);
 	close(fd);
 }
 
@@ -420,6 +433,7 @@ int main(int argc, char **argv)
 	env = read_job(&out);
 	mount_all(out);
 	loopback_up();
+	load_module("/poke_again.ko");
 	mkdir(ROOT "/run/vm", 0755);
 	mkdir(ROOT "/run/lock", 0755);
 	if (copy_file("/cmd", ROOT "/run/vm/cmd"))

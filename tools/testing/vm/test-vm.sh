@@ -46,6 +46,18 @@ dead_machine()
 	CMD='true' APPEND='init=/none rdinit=/none' expect 99 'No working init\|Kernel panic'
 }
 
+oops_told()
+{
+	VARIANT=debug CMD='echo PANIC >/sys/kernel/debug/provoke-crash/DIRECT' \
+		expect 99 'how the command ended: Kernel panic - not syncing: dumptest'
+}
+
+# No CPU is left with a translation of the old text: see poke_again.c.
+text_patched()
+{
+	ACCEL=multi CMD="$BUILD/vm/patch-text 10" VARIANT=$1 expect 0 '^switched [0-9]* times$'
+}
+
 warning_seen()
 {
 	VARIANT=debug CMD='echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT; true' \
@@ -117,6 +129,9 @@ make_reads_nothing()
 tap_run "the guest sees the host's files, its own /tmp and OUT; its status comes through" guest_view
 tap_run "a command without an end is stopped with status 124" time_out
 tap_run "a machine that dies gives 99" dead_machine
+tap_run "a machine that dies says of what" oops_told
+tap_run "multi: text is patched while another CPU executes it" text_patched patched
+tap_run "multi: and on the debug kernel" text_patched debug
 tap_run "a kernel WARNING gives 99 whatever the command said" warning_seen
 tap_run "leaked kernel memory gives 99" leak_seen
 tap_run "an interrupt leaves no QEMU behind" interrupt

@@ -7,7 +7,8 @@
 #   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH; arm64:
 #                                an initramfs alone, CMD is a program a line: test-arm64.sh
 #   SMP=2 MEM=2G                 CPUs and memory
-#   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU, KVM
+#   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU (with
+#                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
 #   APPEND='...'                 more of the kernel's command line
 #   TIMEOUT=600                  seconds until the machine is stopped
@@ -40,6 +41,8 @@ if [ "$VARIANT" = arm64 ]; then
 	KERNEL=$BUILD/arm64/Image
 	QEMU="qemu-system-aarch64"
 fi
+# What init loads when ACCEL=multi, and why: see poke_again.c.
+POKE_AGAIN=$BUILD/$VARIANT/poke_again/poke_again.ko
 GUEST_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on"
 qemu=
@@ -88,6 +91,7 @@ make_initrd()
 	else
 		install -m 755 "$BUILD/vm/init" "$root/init"
 	fi
+	[ "$ACCEL" != multi ] || [ "$VARIANT" = arm64 ] || cp "$POKE_AGAIN" "$root/poke_again.ko"
 	printf '%s\n' "$CMD" >"$root/cmd"
 	cat >"$root/job" <<-END
 		PATH=$BUILD/$VARIANT/bin:$GUEST_PATH
@@ -174,6 +178,13 @@ wait_qemu()
 	qemu=
 }
 
+# How the kernel died, if it told.
+last_words()
+{
+	local what="Oops|BUG|kernel BUG|Kernel panic|general protection"
+	tr -d '\0\r' <"$CONSOLE" | sed -nE "s/^\[[^]]*\] (($what)[: ].*)/: \1/p" | head -n1
+}
+
 show_console()
 {
 	say "the console's end ($CONSOLE):"
@@ -202,7 +213,7 @@ verdict()
 	if ! grep -qxa 'done' "$DIR/verdict"; then
 		cat "$DIR/qemu.err" >&2
 		show_console
-		say "the machine died before it could say how the command ended"
+		say "the machine died before it could say how the command ended$(last_words)"
 		return 99
 	fi
 	return "$status"
@@ -229,6 +240,8 @@ main()
 		say "KVM does not boot here: using ACCEL=multi"
 		ACCEL=multi
 	fi
+	[ "$ACCEL" != multi ] || [ "$VARIANT" = arm64 ] || [ -f "$POKE_AGAIN" ] ||
+		die "$POKE_AGAIN is missing: make build/$VARIANT/bzImage"
 	set_machine
 	mkdir -p "$OUT" "$BUILD/vm"
 	trap clean_up EXIT
