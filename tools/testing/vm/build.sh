@@ -13,6 +13,9 @@ set -euo pipefail
 VM=$TOP/tools/testing/vm
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
+# What a file includes is known from the compiler's own list of it, not by a second
+# run of the preprocessor.
+export CCACHE_DEPEND=1
 export KBUILD_BUILD_USER=perf KBUILD_BUILD_HOST=vm KBUILD_BUILD_TIMESTAMP=@0
 export LC_ALL=C
 umask 022
@@ -128,6 +131,20 @@ build_perf()
 	fi
 }
 
+# Side by side: perf's feature checks and the kernel's last links have one CPU's work.
+build_both()
+{
+	local pids=() pid rc=0
+	build_kernel "$1" &
+	pids+=($!)
+	build_perf "$1" &
+	pids+=($!)
+	for pid in "${pids[@]}"; do
+		wait "$pid" || rc=$?
+	done
+	[ $rc = 0 ] || exit $rc
+}
+
 # build_module VARIANT NAME SOURCES: a module for the kernel of a variant, in build/VARIANT/NAME
 build_module()
 {
@@ -205,8 +222,11 @@ main()
 		*) die "no variant '$variant'; there are: ${VARIANTS[*]}" ;;
 		esac
 		[ "$what" != configure ] || configure "$variant"
-		case $what in kernel|all) build_kernel "$variant" ;; esac
-		case $what in perf|all) build_perf "$variant" ;; esac
+		case $what in
+		kernel) build_kernel "$variant" ;;
+		perf) build_perf "$variant" ;;
+		all) build_both "$variant" ;;
+		esac
 	done
 	case "$what $* " in
 	selftests*|"all "*patched*|"all "*debug*)

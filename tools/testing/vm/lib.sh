@@ -47,13 +47,14 @@ hint()
 }
 
 # run_logged LABEL LOG COMMAND...: with the time it took, and on failure the
-# log's first error and its tail.
+# log's first error and its tail. What is interrupted by Ctrl-C ends, and says nothing.
 run_logged()
 {
 	local label=$1 log=$2 start=$SECONDS next=30 pid rc=0 lines
 	shift 2
 	mkdir -p "${log%/*}"
-	"$@" >"$log" 2>&1 </dev/null &
+	# The shell has what is in the background ignore it.
+	(trap - INT; "$@") >"$log" 2>&1 </dev/null &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep 1
@@ -64,6 +65,7 @@ run_logged()
 		fi
 	done
 	wait "$pid" || rc=$?
+	[ $rc != 130 ] || exit 130
 	if [ $rc != 0 ]; then
 		tail -n 25 "$log" >&2
 		grep -m1 -iE '(^|[^-_a-z])(fatal )?error[: ]' "$log" >&2 || true
