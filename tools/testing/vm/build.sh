@@ -14,7 +14,8 @@ VM=$TOP/tools/testing/vm
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 # What a file includes is known from the compiler's own list of it, not by a second
-# run of the preprocessor.
+# run of the preprocessor. Of programs that the kernel's build runs, such as objtool, that
+# list leaves out the system's headers.
 export CCACHE_DEPEND=1
 export KBUILD_BUILD_USER=perf KBUILD_BUILD_HOST=vm KBUILD_BUILD_TIMESTAMP=@0
 export LC_ALL=C
@@ -131,18 +132,30 @@ build_perf()
 	fi
 }
 
+# end_tree PID...: these, and all that they have started; who starts more first
+end_tree()
+{
+	local pid children
+	for pid in "$@"; do
+		mapfile -t children < <(pgrep -P "$pid")
+		kill "$pid" 2>/dev/null || true
+		end_tree "${children[@]}"
+	done
+}
+
 # Side by side: perf's feature checks and the kernel's last links have one CPU's work.
+# Where one fails, the other ends as well, so that the error is the last that is said.
 build_both()
 {
-	local pids=() pid rc=0
+	local rc=0
 	build_kernel "$1" &
-	pids+=($!)
+	BUILDS=($!)
 	build_perf "$1" &
-	pids+=($!)
-	for pid in "${pids[@]}"; do
-		wait "$pid" || rc=$?
-	done
+	BUILDS+=($!)
+	trap 'end_tree "${BUILDS[@]}"' EXIT
+	wait -n && wait -n || rc=$?
 	[ $rc = 0 ] || exit $rc
+	trap - EXIT
 }
 
 # build_module VARIANT NAME SOURCES: a module for the kernel of a variant, in build/VARIANT/NAME
