@@ -8,7 +8,7 @@
 #include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/flight/recorders.h"
-#include "util/persistent.h"
+#include "util/persistent/persistent.h"
 #include "util/trace-event.h"
 #include "util/util.h"
 

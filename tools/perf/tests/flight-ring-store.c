@@ -25,7 +25,7 @@
 #include <linux/zalloc.h>
 #include "util/debug.h"
 #include "util/event.h"
-#include "util/flight/ring-store.h"
+#include "util/flight/store/ring-store.h"
 #include "random-number.h"
 #include "tests.h"
 

@@ -30,8 +30,8 @@
 #include "util/event.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
-#include "util/flight/fold-order.h"
-#include "util/flight/sideband-store.h"
+#include "util/flight/store/fold-order.h"
+#include "util/flight/store/sideband-store.h"
 #include "tests.h"
 
 #define ID_SIZE		24

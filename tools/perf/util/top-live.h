@@ -2,7 +2,7 @@
 #ifndef __PERF_TOP_LIVE_H
 #define __PERF_TOP_LIVE_H
 
-#include "persistent.h"
+#include "persistent/persistent.h"
 #include <linux/types.h>
 
 struct mmap;

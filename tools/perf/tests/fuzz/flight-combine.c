@@ -8,9 +8,9 @@
  *
  * tests/shell/flight_fuzz.sh builds and runs it, in a directory of its own.
  */
-#include "../../util/flight/combine.h"
-#include "../../util/flight/dump.h"
-#include "../../util/flight/part.h"
+#include "../../util/flight/dump/combine.h"
+#include "../../util/flight/dump/dump.h"
+#include "../../util/flight/dump/part.h"
 #include "../../util/debug.h"
 #include "../../util/event.h"
 #include "../../util/header.h"

@@ -9,7 +9,7 @@
  *
  * tests/shell/flight_fuzz.sh builds and runs it.
  */
-#include "../../util/flight/trigger-socket.c"
+#include "../../util/flight/trigger/socket.c"
 
 #define CLIENTS		4
 #define SOCKET_NAME	"fuzz.sock"

@@ -17,13 +17,13 @@
  *	a timer ----> a child, that writes the side-band of both ---> OUT.auxiliary
  *
  * With --overwrite samples stay in the kernel's buffers until there is a dump, see
- * kernel-store.c; rounds hold side-band alone.
+ * source/backward.c; rounds hold side-band alone.
  *
  * Who bounds what: -M SIZE is one budget. The side-band store may take half of it
  * at most, and what is on its way there an eighth; the ring store has what is left,
  * to the byte, so that it shrinks when the machine has many tasks. The preamble is
  * of fixed size. The kernel's own buffers take no more than a quarter of SIZE, as
- * flight-opts.c sees to, so that a pass over them always finds room.
+ * options.c sees to, so that a pass over them always finds room.
  *
  * States:
  *
@@ -56,25 +56,25 @@
  * for delays and cooldowns, and of the pipe on which a child reports.
  */
 #include "recorder.h"
-#include "auxiliary.h"
-#include "combine.h"
+#include "dump/auxiliary.h"
+#include "dump/combine.h"
 #include "daemon.h"
-#include "dump.h"
-#include "dump-files.h"
-#include "fold-order.h"
-#include "kernel-store.h"
-#include "manifest.h"
-#include "on-dump.h"
+#include "dump/dump.h"
+#include "dump/files.h"
+#include "store/fold-order.h"
+#include "source/backward.h"
+#include "dump/manifest.h"
+#include "dump/on-dump.h"
 #include "resident.h"
-#include "ring-store.h"
-#include "sideband-store.h"
+#include "store/ring-store.h"
+#include "store/sideband-store.h"
 #include "status.h"
-#include "triggers.h"
+#include "trigger/triggers.h"
 #include "../cpumap.h"
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
-#include "../persistent.h"
+#include "../persistent/persistent.h"
 #include "../session.h"
 #include "../util.h"
 

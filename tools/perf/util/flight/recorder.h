@@ -2,7 +2,7 @@
 #ifndef __PERF_FLIGHT_RECORDER_H
 #define __PERF_FLIGHT_RECORDER_H
 
-#include "flight-opts.h"
+#include "options.h"
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>

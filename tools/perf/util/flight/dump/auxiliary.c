@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Take up what a recorder that was killed knew of the tasks
+ *
+ * Its OUT.auxiliary names tasks that have exited since, whose samples may still be in
+ * the buffers of a persistent session. It is taken up if it is of the same session,
+ * by the ids of its events, and of the same boot, by the time at which it was
+ * written: both count from anew when the machine starts.
+ *
+ * It is a file like any other: nothing in it is believed before it was checked.
+ */
+#include "auxiliary.h"
+#include "../store/fold-order.h"
+#include "../store/sideband-store.h"
+#include "../../debug.h"
+#include "../../event.h"
+#include "../../evlist.h"
+#include "../../evsel.h"
+#include "../../header.h"
+
+#include <linux/kernel.h>
+#include <linux/time64.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool is_of_this_boot(const struct stat *st)
+{
+	struct timespec now, up;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) || clock_gettime(CLOCK_BOOTTIME, &up))
+		return false;
+	return st->st_mtime >= now.tv_sec - up.tv_sec;
+}
+
+static FILE *open_file(const char *out)
+{
+	char *path = NULL;
+	FILE *f = NULL;
+	struct stat st;
+	int fd;
+
+	if (asprintf(&path, "%s.auxiliary", out) < 0)
+		return NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	free(path);
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    is_of_this_boot(&st))
+		f = fdopen(fd, "r");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+static bool read_at(FILE *f, u64 pos, void *buf, size_t size)
+{
+	return pos < (u64)LONG_MAX && !fseek(f, pos, SEEK_SET) && fread(buf, size, 1, f) == 1;
+}
+
+/* Are these our events, and do their records end as ours do? */
+static bool has_our_events(FILE *f, const struct perf_file_header *header, struct evlist *evlist)
+{
+	const struct perf_event_attr *ours = &evlist__first(evlist)->core.attr;
+	u64 nr = header->attr_size ? header->attrs.size / header->attr_size : 0;
+	bool known = false;
+
+	if (header->attr_size < sizeof(struct perf_file_section) + PERF_ATTR_SIZE_VER0)
+		return false;
+
+	for (u64 i = 0; i < nr && i < 1024; i++) {
+		u64 pos = header->attrs.offset + i * header->attr_size, id;
+		size_t attr_size = header->attr_size - sizeof(struct perf_file_section);
+		struct perf_event_attr attr = {};
+		struct perf_file_section ids;
+
+		if (!read_at(f, pos, &attr, min(attr_size, sizeof(attr))) ||
+		    !read_at(f, pos + attr_size, &ids, sizeof(ids)) ||
+		    attr.sample_type != ours->sample_type || !attr.sample_id_all)
+			return false;
+		known |= ids.size >= sizeof(id) && read_at(f, ids.offset, &id, sizeof(id)) &&
+			 evlist__id2sid(evlist, id);
+	}
+	return known;
+}
+
+static int fold_records(FILE *f, const struct perf_file_section *data, struct fold_order *order)
+{
+	union perf_event *event = malloc(PERF_SAMPLE_MAX_SIZE);
+	struct perf_event_header *header = &event->header;
+	u64 left = data->size;
+	int nr = 0;
+
+	if (!event || data->offset > (u64)LONG_MAX || fseek(f, data->offset, SEEK_SET))
+		left = 0;
+
+	while (left >= sizeof(*header) && fread(header, sizeof(*header), 1, f) == 1) {
+		size_t rest = header->size - sizeof(*header);
+
+		if (header->size < sizeof(*header) || header->size > left ||
+		    (rest && fread(header + 1, rest, 1, f) != 1))
+			break;
+		left -= header->size;
+		nr += fold_order__add(order, event);
+		if (header->type == PERF_RECORD_FINISHED_ROUND)
+			fold_order__end_round(order);
+	}
+	fold_order__flush(order);
+	free(event);
+	return nr;
+}
+
+/**
+ * auxiliary__fold - add what OUT.auxiliary tells to the side-band
+ * @out: how its name begins
+ * @evlist: the events of the session
+ * @ss: where to
+ * @limit: bytes of it that may have to wait for their order
+ *
+ * Return: number of records taken up; 0 if there is no such file, or it is not of this
+ * session.
+ */
+int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss,
+		    size_t limit)
+{
+	struct fold_order *order = fold_order__new(evlist, ss, limit);
+	struct perf_file_header header;
+	FILE *f = order ? open_file(out) : NULL;
+	int nr = 0;
+
+	if (!f)
+		goto out;
+	if (read_at(f, 0, &header, sizeof(header)) && !memcmp(&header.magic, "PERFILE2", 8) &&
+	    has_our_events(f, &header, evlist))
+		nr = fold_records(f, &header.data, order);
+	fclose(f);
+	pr_debug("%s.auxiliary: %d records taken up\n", out, nr);
+out:
+	fold_order__delete(order);
+	return nr;
+}

@@ -1,0 +1,913 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Write what a flight recorder holds to a perf.data file
+ *
+ * A dump is made by a child that the recorder forks for it: it sees both stores
+ * as they were at that moment, and takes its time, while the recorder goes on. What
+ * it does wrong, or a disk that hangs, is no business of the recorder's. It is
+ * the only thread of its process, and touches no ring buffer.
+ *
+ * The file, in this order:
+ *
+ *	header and attributes, as perf record writes them
+ *	what does not change: conversion of time, ids, CPUs
+ *	the state before the oldest round, without times (see sideband-store.c)
+ *	FINISHED_INIT
+ *	what waits to become part of that state (see fold-order.c)
+ *	round by round: its records as they came, and often FINISHED_ROUND
+ *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
+ *
+ * A mark behind every round would promise too much, see round_group__ends().
+ *
+ * With --overwrite the rounds hold side-band alone, and the samples come behind them,
+ * buffer by buffer: from the oldest to the newest of the whole window, so that all of
+ * it is one round.
+ *
+ * Only tasks that have samples in the file are described in it. Two passes over the
+ * rounds do that. The first one notes whose samples there are, and who forked whom:
+ * a child that has no program of its own yet lives on its parent's maps, so the
+ * parent of a task that is wanted is wanted as well. The second one writes, and
+ * leaves out the side-band of all others. What is left out of a round does not
+ * harm its order.
+ *
+ * Names: a file is written under a name that begins with a dot and ends with .tmp,
+ * mode 0600, so that no pattern for dumps finds it; its contents are on disk before
+ * it gets its name, by link(), which never replaces another file. The manifest
+ * comes right behind, in the same way. What a killed child leaves is removed when
+ * a recorder with the same OUT starts.
+ *
+ * OUT.auxiliary is made alike, without the samples, for all tasks: if the recorder
+ * dies, it still names what is in buffers that outlive it. It is written anew, thus
+ * compact, and replaces the one before by rename().
+ */
+#include "dump.h"
+#include "../source/backward.h"
+#include "manifest.h"
+#include "../store/ring-store.h"
+#include "../store/sideband-store.h"
+#include "../../debug.h"
+#include "../../event.h"
+#include "../../evlist.h"
+#include "../../evsel.h"
+#include "../../header.h"
+#include "../../session.h"
+#include "../../trace-event.h"
+
+#include <internal/lib.h>
+#include <linux/bitmap.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WRITE_BUFFER	(1024 * 1024UL)
+
+/* Pids above this do not exist (PID_MAX_LIMIT of 64-bit kernels). */
+#define MAX_PID		(4U << 20)
+
+/* Forks that are remembered one by one; with more, each parent is wanted. */
+#define MAX_FORKS	(512 * 1024U)
+
+/* Where a record says what is needed here, in words; -1: nowhere. */
+struct layout {
+	int			pid;
+	int			time;
+	int			cpu;
+};
+
+struct fork_pair {
+	u32			parent;
+	u32			child;
+};
+
+/**
+ * struct dump - a dump that is being written
+ * @source: what it is made of
+ * @layout: of samples
+ * @trailer: of the sample_id behind other records
+ * @id_hdr_size: bytes of that
+ * @same_layout: all events have @layout
+ * @auxiliary: no samples, but the side-band of all tasks
+ * @wanted: processes to describe
+ * @known: processes that side-band in the rounds is about
+ * @forks: who forked whom
+ * @nr_forks: entries of @forks
+ * @fd: the file
+ * @buffer: what is to be written next
+ * @buffered: bytes in it
+ * @written: bytes of records written
+ * @unmarked: records were written since the last mark
+ * @m: what the manifest will say
+ */
+struct dump {
+	const struct dump_source *source;
+	struct layout		layout;
+	struct layout		trailer;
+	size_t			id_hdr_size;
+	bool			same_layout;
+	bool			auxiliary;
+	unsigned long		*wanted;
+	unsigned long		*known;
+	struct fork_pair	*forks;
+	unsigned int		nr_forks;
+	int			fd;
+	char			*buffer;
+	size_t			buffered;
+	u64			written;
+	bool			unmarked;
+	struct manifest		m;
+};
+
+/* Records */
+
+static int next_word(u64 sample_type, u64 bit, int *word)
+{
+	return sample_type & bit ? (*word)++ : -1;
+}
+
+static struct layout sample_layout(u64 sample_type)
+{
+	struct layout l;
+	int word = 0;
+
+	next_word(sample_type, PERF_SAMPLE_IDENTIFIER, &word);
+	next_word(sample_type, PERF_SAMPLE_IP, &word);
+	l.pid = next_word(sample_type, PERF_SAMPLE_TID, &word);
+	l.time = next_word(sample_type, PERF_SAMPLE_TIME, &word);
+	next_word(sample_type, PERF_SAMPLE_ADDR, &word);
+	next_word(sample_type, PERF_SAMPLE_ID, &word);
+	next_word(sample_type, PERF_SAMPLE_STREAM_ID, &word);
+	l.cpu = next_word(sample_type, PERF_SAMPLE_CPU, &word);
+	return l;
+}
+
+static struct layout trailer_layout(u64 sample_type)
+{
+	struct layout l;
+	int word = 0;
+
+	l.pid = next_word(sample_type, PERF_SAMPLE_TID, &word);
+	l.time = next_word(sample_type, PERF_SAMPLE_TIME, &word);
+	next_word(sample_type, PERF_SAMPLE_ID, &word);
+	next_word(sample_type, PERF_SAMPLE_STREAM_ID, &word);
+	l.cpu = next_word(sample_type, PERF_SAMPLE_CPU, &word);
+	return l;
+}
+
+static void init_layouts(struct dump *d)
+{
+	struct evlist *evlist = d->source->evlist;
+	u64 first = evlist__first(evlist)->core.attr.sample_type;
+	struct evsel *evsel;
+
+	d->layout = sample_layout(first);
+	d->trailer = trailer_layout(first);
+	d->id_hdr_size = evlist__id_hdr_size(evlist);
+	d->same_layout = true;
+	evlist__for_each_entry(evlist, evsel) {
+		struct layout l = sample_layout(evsel->core.attr.sample_type);
+
+		d->same_layout &= !memcmp(&l, &d->layout, sizeof(l));
+	}
+}
+
+static bool layout_of(struct dump *d, union perf_event *event, struct layout *l)
+{
+	struct evsel *evsel;
+
+	*l = d->layout;
+	if (d->same_layout)
+		return true;
+	evsel = evlist__event2evsel(d->source->evlist, event);
+	if (!evsel)
+		return false;
+	*l = sample_layout(evsel->core.attr.sample_type);
+	return true;
+}
+
+static bool get_word(const __u64 *words, size_t nr, int i, u64 *value)
+{
+	if (i < 0 || (size_t)i >= nr)
+		return false;
+	*value = words[i];
+	return true;
+}
+
+static void mark(unsigned long *set, u32 pid)
+{
+	if (pid < MAX_PID)
+		__set_bit(pid, set);
+}
+
+static bool is_marked(const unsigned long *set, u32 pid)
+{
+	return pid < MAX_PID && test_bit(pid, set);
+}
+
+/* The first pass */
+
+static struct manifest_cpu *cpu_of(struct dump *d, const __u64 *words, size_t nr,
+				   const struct layout *l)
+{
+	u64 cpu;
+
+	if (!get_word(words, nr, l->cpu, &cpu) || (u32)cpu >= (u32)d->m.nr_cpus)
+		return NULL;
+	d->m.cpus[(u32)cpu].way = "ring";
+	return &d->m.cpus[(u32)cpu];
+}
+
+static void note_time(u64 *oldest, u64 *newest, u64 time)
+{
+	if (!*oldest || time < *oldest)
+		*oldest = time;
+	if (time > *newest)
+		*newest = time;
+}
+
+static void scan_sample(struct dump *d, union perf_event *event)
+{
+	size_t nr = (event->header.size - sizeof(event->header)) / sizeof(u64);
+	struct manifest_cpu *cpu;
+	struct layout l;
+	u64 value;
+
+	if (!layout_of(d, event, &l))
+		return;
+
+	d->m.events++;
+	cpu = cpu_of(d, event->sample.array, nr, &l);
+	if (cpu)
+		cpu->events++;
+	if (get_word(event->sample.array, nr, l.time, &value)) {
+		note_time(&d->m.oldest, &d->m.newest, value);
+		if (cpu)
+			note_time(&cpu->oldest, &cpu->newest, value);
+	}
+	if (get_word(event->sample.array, nr, l.pid, &value))
+		mark(d->wanted, value);
+}
+
+/* Nobody told what this sample's task is? For the second pass, when all is known. */
+static void count_unresolved(struct dump *d, union perf_event *event)
+{
+	size_t nr = (event->header.size - sizeof(event->header)) / sizeof(u64);
+	struct layout l;
+	u64 value;
+	u32 pid;
+
+	if (!layout_of(d, event, &l) || !get_word(event->sample.array, nr, l.pid, &value))
+		return;
+	pid = value;
+	if (pid && pid != -1U && !is_marked(d->known, pid) &&
+	    !sideband_store__knows(d->source->sideband, pid))
+		d->m.unresolved++;
+}
+
+static void scan_fork(struct dump *d, const union perf_event *event)
+{
+	mark(d->known, event->fork.pid);
+	if (event->fork.pid == event->fork.ppid)
+		return;
+	if (d->nr_forks == MAX_FORKS) {
+		mark(d->wanted, event->fork.ppid);
+		return;
+	}
+	d->forks[d->nr_forks++] = (struct fork_pair) {
+		.parent = event->fork.ppid,
+		.child	= event->fork.pid,
+	};
+}
+
+static struct manifest_cpu *cpu_of_other(struct dump *d, const union perf_event *event)
+{
+	const void *trailer = (void *)event + event->header.size - d->id_hdr_size;
+
+	if (event->header.size < sizeof(event->header) + d->id_hdr_size)
+		return NULL;
+	return cpu_of(d, trailer, d->id_hdr_size / sizeof(u64), &d->trailer);
+}
+
+static void scan_lost(struct dump *d, const union perf_event *event, u64 lost)
+{
+	struct manifest_cpu *cpu = cpu_of_other(d, event);
+
+	d->m.lost += lost;
+	if (cpu)
+		cpu->lost += lost;
+}
+
+static int scan(union perf_event *event, void *data)
+{
+	struct manifest_cpu *cpu;
+	struct dump *d = data;
+
+	switch (event->header.type) {
+	case PERF_RECORD_SAMPLE:
+		scan_sample(d, event);
+		break;
+	case PERF_RECORD_FORK:
+		scan_fork(d, event);
+		break;
+	case PERF_RECORD_COMM:
+		mark(d->known, event->comm.pid);
+		break;
+	case PERF_RECORD_LOST:
+		scan_lost(d, event, event->lost.lost);
+		break;
+	case PERF_RECORD_LOST_SAMPLES:
+		scan_lost(d, event, event->lost_samples.lost);
+		break;
+	case PERF_RECORD_THROTTLE:
+		d->m.throttled++;
+		cpu = cpu_of_other(d, event);
+		if (cpu)
+			cpu->throttled++;
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* A wanted child makes its parent wanted; forks are nearly in order. */
+static void want_parents(struct dump *d)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (unsigned int i = d->nr_forks; i-- > 0;) {
+			const struct fork_pair *fork = &d->forks[i];
+
+			if (is_marked(d->wanted, fork->child) &&
+			    !is_marked(d->wanted, fork->parent) && fork->parent < MAX_PID) {
+				mark(d->wanted, fork->parent);
+				more = true;
+			}
+		}
+	}
+}
+
+static void scan_kernel(struct dump *d)
+{
+	kernel_store__walk(d->source->kernel, scan, d);
+	for (int i = 0; i < kernel_store__nr(d->source->kernel); i++) {
+		const struct snapshot_cover *cover = kernel_store__cover(d->source->kernel, i);
+
+		if ((unsigned int)cover->cpu >= (unsigned int)d->m.nr_cpus)
+			continue;
+		d->m.cpus[cover->cpu].way = perf_snapshot__way_name(cover->way);
+		d->m.cpus[cover->cpu].given_up = cover->given_up;
+	}
+}
+
+static void note_covers(struct dump *d)
+{
+	for (int i = 0; i < d->m.nr_cpus; i++) {
+		if (!d->source->covers[i].way)
+			continue;
+		d->m.cpus[i].way = d->source->covers[i].way;
+		d->m.cpus[i].given_up = d->source->covers[i].given_up;
+	}
+}
+
+static void scan_rounds(struct dump *d)
+{
+	struct ring_store_round round;
+	bool more;
+
+	for (int i = 0; i < d->source->nr_waiting; i++)
+		scan(d->source->waiting[i], d);
+	for (more = ring_store__first(d->source->ring, &round); more;
+	     more = ring_store__next(d->source->ring, &round))
+		ring_store__walk(d->source->ring, &round, scan, d);
+	if (d->source->kernel)
+		scan_kernel(d);
+	if (d->source->covers)
+		note_covers(d);
+	want_parents(d);
+}
+
+/* The second pass */
+
+static int write_all(int fd, const char *buf, size_t len)
+{
+	return writen(fd, (void *)buf, len) == (ssize_t)len ? 0 : -errno ?: -EIO;
+}
+
+static int flush(struct dump *d)
+{
+	int err = write_all(d->fd, d->buffer, d->buffered);
+
+	d->buffered = 0;
+	return err;
+}
+
+static int put(struct dump *d, const void *buf, size_t len)
+{
+	int err = 0;
+
+	d->written += len;
+	if (d->buffered + len > WRITE_BUFFER)
+		err = flush(d);
+	if (!err && len > WRITE_BUFFER)
+		return write_all(d->fd, buf, len);
+	if (!err) {
+		memcpy(d->buffer + d->buffered, buf, len);
+		d->buffered += len;
+	}
+	return err;
+}
+
+static int put_mark(struct dump *d, u32 type)
+{
+	struct perf_event_header header = { .type = type, .size = sizeof(header) };
+
+	return put(d, &header, sizeof(header));
+}
+
+/* Side-band of a task that has no samples here? */
+static bool is_unwanted(struct dump *d, const union perf_event *event)
+{
+	if (d->auxiliary)
+		return false;
+
+	switch (event->header.type) {
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_NAMESPACES:
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		/* The pid is the first word of all of them. -1 is the kernel. */
+		return event->mmap.pid != -1U && !is_marked(d->wanted, event->mmap.pid);
+	default:
+		return false;
+	}
+}
+
+static int put_record(union perf_event *event, void *data)
+{
+	struct dump *d = data;
+
+	if (d->auxiliary && !sideband_store__is_sideband(event))
+		return 0;
+	if (event->header.type == PERF_RECORD_SAMPLE)
+		count_unresolved(d, event);
+	else if (is_unwanted(d, event))
+		return 0;
+	d->unmarked = true;
+	return put(d, event, event->header.size);
+}
+
+static int put_state(union perf_event *event, void *data)
+{
+	return put(data, event, event->header.size);
+}
+
+static bool is_wanted(pid_t pid, void *data)
+{
+	struct dump *d = data;
+
+	if (!d->auxiliary && !is_marked(d->wanted, pid))
+		return false;
+	d->m.tasks++;
+	return true;
+}
+
+/* Marks with nothing between them say nothing; and one round takes none inside. */
+static int mark_round(struct dump *d)
+{
+	if (!d->unmarked || d->source->kernel)
+		return 0;
+	d->unmarked = false;
+	return put_mark(d, PERF_RECORD_FINISHED_ROUND);
+}
+
+static int put_waiting(struct dump *d)
+{
+	int err = 0;
+
+	for (int i = 0; i < d->source->nr_waiting && !err; i++)
+		err = put_record(d->source->waiting[i], d);
+	return err;
+}
+
+static int put_rounds(struct dump *d)
+{
+	struct round_group group = {};
+	struct ring_store_round round;
+	bool more;
+	int err = 0;
+
+	for (more = ring_store__first(d->source->ring, &round); more && !err;
+	     more = ring_store__next(d->source->ring, &round)) {
+		err = ring_store__walk(d->source->ring, &round, put_record, d);
+		if (err == -EBADMSG)
+			err = 0;
+		if (round_group__ends(&group, round.time) && !err)
+			err = mark_round(d);
+	}
+	/* Behind the last one nothing comes. */
+	return err ?: mark_round(d);
+}
+
+static int put_kernel(struct dump *d)
+{
+	int err = kernel_store__walk(d->source->kernel, put_record, d);
+
+	return err ?: put_mark(d, PERF_RECORD_FINISHED_ROUND);
+}
+
+static int put_data(struct dump *d)
+{
+	int err = put(d, d->source->preamble, d->source->preamble_len);
+
+	if (!err)
+		err = sideband_store__emit(d->source->sideband, is_wanted, put_state, d);
+	if (!err)
+		err = put_mark(d, PERF_RECORD_FINISHED_INIT);
+	if (!err)
+		err = put_waiting(d);
+	if (!err)
+		err = put_rounds(d);
+	if (!err && d->source->kernel)
+		err = put_kernel(d);
+	return err ?: flush(d);
+}
+
+/* The header */
+
+static void read_clocks(struct perf_env *env)
+{
+	struct timespec clock;
+	struct timeval tod;
+
+	if (clock_gettime(env->clock.clockid, &clock) || gettimeofday(&tod, NULL))
+		return;
+	env->clock.clockid_ns = clock.tv_sec * NSEC_PER_SEC + clock.tv_nsec;
+	env->clock.tod_ns = tod.tv_sec * NSEC_PER_SEC + tod.tv_usec * NSEC_PER_USEC;
+}
+
+static int put_file(struct dump *d)
+{
+	struct perf_session *session = d->source->session;
+	int err;
+
+	/* This is a child: the recorder's session stays as it is. */
+	session->header.data_offset = 0;
+	session->header.data_size = 0;
+	err = perf_session__write_header(session, d->source->evlist, d->fd, false);
+	if (err < 0)
+		return err;
+
+	err = put_data(d);
+	if (err)
+		return err;
+
+	session->header.data_size = d->written;
+	read_clocks(&session->header.env);
+	d->source->evlist->first_sample_time = d->m.oldest;
+	d->source->evlist->last_sample_time = d->m.newest;
+	return perf_session__write_header(session, d->source->evlist, d->fd, true);
+}
+
+/* Names */
+
+/**
+ * dump__create_temporary - a file that is not to be taken for a finished one
+ * @path: the name that it is going to have
+ * @tmp: its name now; to be freed
+ *
+ * Return: a file descriptor or a negative errno.
+ */
+int dump__create_temporary(const char *path, char **tmp)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	int fd;
+
+	if (asprintf(tmp, "%.*s.%s.%d.tmp", (int)(name - path), path, name, getpid()) < 0) {
+		*tmp = NULL;
+		return -ENOMEM;
+	}
+	fd = open(*tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+/* ".PID.tmp", of OUT itself. */
+static bool is_pid(const char *str)
+{
+	size_t digits = *str == '.' ? strspn(str + 1, "0123456789") : 0;
+
+	return digits && !strcmp(str + 1 + digits, ".tmp");
+}
+
+/* ".OUT.sample.TIME[.json].PID.tmp" and the like: is it @name's, and its writer gone? */
+static bool is_stale(const char *file, const char *name)
+{
+	size_t len = strlen(name), file_len = strlen(file);
+	char *end;
+	long pid;
+
+	if (file[0] != '.' || file_len < len + 5 || strncmp(file + 1, name, len) ||
+	    (!strstarts(file + 1 + len, ".sample.") &&
+	     !strstarts(file + 1 + len, ".auxiliary.") &&
+	     !strstarts(file + 1 + len, ".json.") && !is_pid(file + 1 + len)) ||
+	    strcmp(file + file_len - 4, ".tmp"))
+		return false;
+	for (end = (char *)file + file_len - 4; end > file && end[-1] != '.';)
+		end--;
+	pid = strtol(end, &end, 10);
+	return !strcmp(end, ".tmp") && pid > 0 && kill(pid, 0) && errno == ESRCH;
+}
+
+/**
+ * dump__remove_stale - remove what killed recorders left half-written
+ * @out: how the names of the dumps begin
+ */
+void dump__remove_stale(const char *out)
+{
+	const char *slash = strrchr(out, '/');
+	const char *name = slash ? slash + 1 : out;
+	char *dir = slash ? strndup(out, slash - out + 1) : strdup(".");
+	struct dirent *entry;
+	DIR *d = dir ? opendir(dir) : NULL;
+
+	while (d && (entry = readdir(d)) != NULL) {
+		if (is_stale(entry->d_name, name) && unlinkat(dirfd(d), entry->d_name, 0))
+			pr_debug("cannot remove %s: %m\n", entry->d_name);
+	}
+	if (d)
+		closedir(d);
+	free(dir);
+}
+
+/* Give a file its name, unless that is taken. */
+static int name_file(const char *tmp, const char *path)
+{
+	if (!link(tmp, path)) {
+		unlink(tmp);
+		return 0;
+	}
+	if (errno == EEXIST)
+		return -EEXIST;
+
+	/* Not all file systems have links. */
+	if (!access(path, F_OK))
+		return -EEXIST;
+	return rename(tmp, path) ? -errno : 0;
+}
+
+/* What was renamed or linked to @path is there after a crash as well. */
+void dump__sync_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? strndup(path, slash - path + 1) : strdup(".");
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0) {
+		if (fsync(fd))
+			pr_debug("fsync %s: %m\n", dir);
+		close(fd);
+	}
+	free(dir);
+}
+
+static void format_time(char *buf, size_t size)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t len;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	len = strftime(buf, size, "%Y%m%dT%H%M%S", &tm);
+	snprintf(buf + len, size - len, ".%03ldZ", now.tv_nsec / NSEC_PER_MSEC);
+}
+
+/* PATH, or PATH.1, PATH.2 ... if there was a dump in the same millisecond. */
+static int name_dump(const char *tmp, char *path, size_t size)
+{
+	size_t len = strlen(path);
+	int err = name_file(tmp, path);
+
+	for (int i = 1; err == -EEXIST && i < 10000; i++) {
+		snprintf(path + len, size - len, ".%d", i);
+		err = name_file(tmp, path);
+	}
+	return err;
+}
+
+static int write_manifest(struct dump *d, const char *dump_path)
+{
+	char path[PATH_MAX + 8], *tmp = NULL;
+	int fd, err;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.json", dump_path);
+	fd = dump__create_temporary(path, &tmp);
+	if (fd < 0) {
+		free(tmp);
+		return fd;
+	}
+	f = fdopen(fd, "w");
+	if (!f) {
+		close(fd);
+		err = -ENOMEM;
+		goto out;
+	}
+	err = manifest__write(&d->m, f);
+	if (!err && fsync(fd))
+		err = -errno;
+	if (fclose(f) && !err)
+		err = -EIO;
+	if (!err)
+		err = name_file(tmp, path);
+out:
+	if (err)
+		unlink(tmp);
+	free(tmp);
+	return err;
+}
+
+/* One dump */
+
+static int init(struct dump *d)
+{
+	d->m.nr_cpus = cpu__max_cpu().cpu;
+	d->m.cpus = calloc(d->m.nr_cpus, sizeof(*d->m.cpus));
+	d->wanted = bitmap_zalloc(MAX_PID);
+	d->known = bitmap_zalloc(MAX_PID);
+	d->forks = calloc(MAX_FORKS, sizeof(*d->forks));
+	d->buffer = malloc(WRITE_BUFFER);
+	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer)
+		return -ENOMEM;
+	init_layouts(d);
+	return 0;
+}
+
+static void fini(struct dump *d)
+{
+	free(d->m.cpus);
+	bitmap_free(d->wanted);
+	bitmap_free(d->known);
+	free(d->forks);
+	free(d->buffer);
+}
+
+static int write_dump(struct dump *d, char *path, size_t size)
+{
+	char *tmp = NULL;
+	int err;
+
+	d->fd = dump__create_temporary(path, &tmp);
+	if (d->fd < 0) {
+		free(tmp);
+		return d->fd;
+	}
+	err = put_file(d);
+	d->m.bytes = lseek(d->fd, 0, SEEK_END);
+	if (!err && fsync(d->fd))
+		err = -errno;
+	if (close(d->fd) && !err)
+		err = -errno;
+	if (!err)
+		err = name_dump(tmp, path, size);
+	if (err)
+		unlink(tmp);
+	free(tmp);
+	return err;
+}
+
+/**
+ * dump__write - write a dump and its manifest
+ * @source: what it is made of; the session's header is changed
+ * @request: what is said of it
+ * @result: what became of it
+ *
+ * To be called in a child of the recorder.
+ *
+ * Return: 0 or a negative errno; there is no file then.
+ */
+int dump__write(const struct dump_source *source, const struct dump_request *request,
+		struct dump_result *result)
+{
+	struct dump d = {
+		.source = source,
+		.m = {
+			.trigger	= request->trigger,
+			.reason		= request->reason,
+			.action		= request->action,
+			.window_asked	= request->window_asked,
+			.swallowed	= request->swallowed,
+			.given_up	= request->given_up,
+			.raw		= ring_store__stats(source->ring)->bytes,
+			.stored		= ring_store__stats(source->ring)->used,
+		},
+	};
+	const char *slash;
+	char time[32];
+	int err;
+
+	format_time(time, sizeof(time));
+	if (snprintf(result->path, sizeof(result->path), "%s.sample.%s", request->out, time) >=
+	    (int)sizeof(result->path) - 8)
+		return -ENAMETOOLONG;
+
+	err = init(&d);
+	if (err)
+		goto out;
+	scan_rounds(&d);
+	err = write_dump(&d, result->path, sizeof(result->path));
+	if (err)
+		goto out;
+
+	slash = strrchr(result->path, '/');
+	d.m.file = slash ? slash + 1 : result->path;
+	d.m.time = time;
+	err = write_manifest(&d, result->path);
+	if (err)
+		pr_err("The manifest of %s could not be written: %s\n", result->path,
+		       strerror(-err));
+	dump__sync_directory(result->path);
+	err = 0;
+	result->events = d.m.events;
+	result->bytes = d.m.bytes;
+	result->oldest = d.m.oldest;
+	result->newest = d.m.newest;
+	result->raw = d.m.raw;
+	result->stored = d.m.stored;
+out:
+	fini(&d);
+	return err;
+}
+
+/* Is it the file that holds side-band alone? */
+bool dump__is_auxiliary(const char *path)
+{
+	const char *end = path ? strrchr(path, '.') : NULL;
+
+	return end && !strcmp(end, ".auxiliary");
+}
+
+/**
+ * dump__write_auxiliary - write OUT.auxiliary: all side-band, and no samples
+ * @source: what it is made of; the session's header is changed
+ * @out: how its name begins
+ *
+ * It replaces the one before when it is on disk. To be called in a child of the
+ * recorder.
+ *
+ * Return: 0 or a negative errno; the one before is still there then.
+ */
+int dump__write_auxiliary(const struct dump_source *source, const char *out)
+{
+	struct dump d = {
+		.source = source,
+		.auxiliary = true,
+	};
+	char *path = NULL, *tmp = NULL;
+	int err = init(&d);
+
+	if (err)
+		goto out;
+	if (asprintf(&path, "%s.auxiliary", out) < 0) {
+		path = NULL;
+		err = -ENOMEM;
+		goto out;
+	}
+	d.fd = dump__create_temporary(path, &tmp);
+	if (d.fd < 0) {
+		err = d.fd;
+		goto out;
+	}
+	err = put_file(&d);
+	if (!err && fsync(d.fd))
+		err = -errno;
+	if (close(d.fd) && !err)
+		err = -errno;
+	if (!err && rename(tmp, path))
+		err = -errno;
+	if (err)
+		unlink(tmp);
+	else
+		dump__sync_directory(path);
+out:
+	free(tmp);
+	free(path);
+	fini(&d);
+	return err;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The dumps of a recorder that are on disk: which there are, and how many may stay
+ *
+ * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Beside it are its manifest (.json)
+ * and its archive (.tar.bz2), which go with it. The order of dumps is that of their
+ * names. Nothing else is ever touched: what a name does not tell to be a dump of
+ * this OUT is not one.
+ */
+#include "files.h"
+#include "../../debug.h"
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What lies beside a dump. The dump goes last: without it they are found no more. */
+static const char *const companions[] = { ".json", ".tar.bz2" };
+
+/* "20261121T093650.275Z" or "20261121T093650.275Z.2"; its length, or 0. */
+static size_t time_len(const char *str)
+{
+	static const char pattern[] = "ddddddddTdddddd.dddZ";
+	size_t i;
+
+	for (i = 0; pattern[i]; i++) {
+		if (pattern[i] == 'd' ? str[i] < '0' || str[i] > '9' : str[i] != pattern[i])
+			return 0;
+	}
+	return i;
+}
+
+static bool is_dump(const char *file, const char *name)
+{
+	size_t len = strlen(name), digits;
+
+	if (strncmp(file, name, len) || !strstarts(file + len, ".sample."))
+		return false;
+	file += len + strlen(".sample.");
+	len = time_len(file);
+	if (!len || !file[len])
+		return len;
+	digits = strspn(file + len + 1, "0123456789");
+	return file[len] == '.' && digits && !file[len + 1 + digits];
+}
+
+/* By time; in the same millisecond by number. */
+static int cmp_files(const void *va, const void *vb)
+{
+	const struct dump_file *a = va, *b = vb;
+	size_t len_a = strlen(a->path), len_b = strlen(b->path);
+	const char *z_a = strrchr(a->path, 'Z'), *z_b = strrchr(b->path, 'Z');
+	int cmp = z_a - a->path == z_b - b->path ?
+		  strncmp(a->path, b->path, z_a - a->path) : strcmp(a->path, b->path);
+
+	if (cmp)
+		return cmp;
+	return len_a != len_b ? (len_a < len_b ? -1 : 1) : strcmp(a->path, b->path);
+}
+
+static u64 bytes_of(const char *path)
+{
+	u64 bytes = 0;
+	struct stat st;
+	char *beside;
+
+	if (!stat(path, &st))
+		bytes = st.st_size;
+	for (size_t i = 0; i < ARRAY_SIZE(companions); i++) {
+		if (asprintf(&beside, "%s%s", path, companions[i]) < 0)
+			continue;
+		if (!stat(beside, &st))
+			bytes += st.st_size;
+		free(beside);
+	}
+	return bytes;
+}
+
+static int add(struct dump_files *df, const char *dir, const char *file)
+{
+	struct dump_file *files = realloc(df->files, (df->nr + 1) * sizeof(*files));
+	struct dump_file *f;
+
+	if (!files)
+		return -ENOMEM;
+	df->files = files;
+	f = &files[df->nr];
+	if (asprintf(&f->path, "%s%s", dir, file) < 0)
+		return -ENOMEM;
+	f->bytes = bytes_of(f->path);
+	df->nr++;
+	return 0;
+}
+
+/**
+ * dump_files__list - find the dumps
+ * @out: how their names begin
+ * @df: where to list them; to be freed
+ *
+ * Return: 0 or a negative errno.
+ */
+int dump_files__list(const char *out, struct dump_files *df)
+{
+	const char *slash = strrchr(out, '/');
+	const char *name = slash ? slash + 1 : out;
+	char *dir = slash ? strndup(out, slash - out + 1) : strdup("");
+	struct dirent *entry;
+	int err = 0;
+	DIR *d;
+
+	*df = (struct dump_files) {};
+	if (!dir)
+		return -ENOMEM;
+	d = opendir(slash ? dir : ".");
+	if (!d) {
+		err = -errno;
+		goto out_free;
+	}
+	while (!err && (entry = readdir(d)) != NULL) {
+		if (is_dump(entry->d_name, name))
+			err = add(df, dir, entry->d_name);
+	}
+	closedir(d);
+	if (err)
+		dump_files__free(df);
+	else if (df->nr)
+		qsort(df->files, df->nr, sizeof(*df->files), cmp_files);
+out_free:
+	free(dir);
+	return err;
+}
+
+void dump_files__free(struct dump_files *df)
+{
+	for (size_t i = 0; i < df->nr; i++)
+		free(df->files[i].path);
+	zfree(&df->files);
+	df->nr = 0;
+}
+
+static int remove_companions(const char *path)
+{
+	char *beside;
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(companions); i++) {
+		if (asprintf(&beside, "%s%s", path, companions[i]) < 0)
+			return -ENOMEM;
+		if (unlink(beside) && errno != ENOENT)
+			err = -errno;
+		free(beside);
+	}
+	return err;
+}
+
+/**
+ * dump_files__remove - remove a dump, with what lies beside it
+ * @path: the dump
+ *
+ * The dump goes last, as by its name all is found if this is cut short. An archive
+ * may have got its name since its turn: who gave it that has seen the dump, or sees
+ * now that there is none.
+ *
+ * Return: 0 or a negative errno.
+ */
+int dump_files__remove(const char *path)
+{
+	int err = remove_companions(path);
+
+	if (!err && unlink(path) && errno != ENOENT)
+		err = -errno;
+	return err ?: remove_companions(path);
+}
+
+/**
+ * dump_files__bound - let no more dumps stay than the user wants
+ * @out: how their names begin
+ * @newest: the dump that was just written, which stays in any case
+ * @max_files: how many may stay, 0: any number
+ * @max_bytes: bytes of all of them, 0: any number
+ *
+ * The oldest go first. What cannot be removed is told, and harms nothing.
+ */
+void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 max_bytes)
+{
+	struct dump_files df;
+	u64 bytes = 0, nr;
+	int err;
+
+	if (!max_files && !max_bytes)
+		return;
+	err = dump_files__list(out, &df);
+	if (err) {
+		pr_err("The dumps of %s cannot be listed: %s\n", out, strerror(-err));
+		return;
+	}
+
+	nr = df.nr;
+	for (size_t i = 0; i < df.nr; i++)
+		bytes += df.files[i].bytes;
+	for (size_t i = 0; i < df.nr; i++) {
+		struct dump_file *f = &df.files[i];
+
+		if (!(max_files && nr > max_files) && !(max_bytes && bytes > max_bytes))
+			break;
+		if (!strcmp(f->path, newest))
+			continue;
+		err = dump_files__remove(f->path);
+		if (err) {
+			pr_err("%s should go, but cannot be removed: %s\n", f->path,
+			       strerror(-err));
+			continue;
+		}
+		nr--;
+		bytes -= f->bytes;
+	}
+	if (max_bytes && bytes > max_bytes)
+		pr_err("%s takes %llu KiB, more than --max-disk allows for all.\n", newest,
+		       (unsigned long long)bytes >> 10);
+	dump_files__free(&df);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * --archive, --on-dump CMD: what the user wants to be done with each dump
+ *
+ * It is done in a session of its own, by a process that is nobody's child: the child
+ * that wrote the dump starts it and ends. So the recorder neither waits for it, nor
+ * mistakes its end for that of its workload, nor is held up if it hangs. It does not
+ * stay a copy of the recorder, either, whose memory would exist twice for so long: it
+ * becomes a shell that runs CMD; with --archive, before that, a new perf.
+ *
+ * One that hangs goes on hanging, as nobody but the user knows how long it may take.
+ * But there are MAX_RUNNING of them at most: with so many, nothing is started, which
+ * is told. Each holds one byte of a file without a name locked. Such a lock is the
+ * process's: exec() keeps it, fork() does not pass it on, however the process ends it
+ * goes. So nobody has to count.
+ */
+#include "on-dump.h"
+#include "../../debug.h"
+
+#include <linux/kernel.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_RUNNING	8
+
+/* CMD, with the file's name behind its own arguments; it may say "exit". */
+static const char wrapper[] =
+	"(eval \"$1 \\\"\\$2\\\"\"); s=$?; "
+	"[ $s = 0 ] || echo \"[ perf record: --on-dump failed with status $s: $1 $2 ]\" >&2";
+
+static int running_fd = -1;
+
+/**
+ * on_dump__init - before there is a dump
+ *
+ * Return: 0 or a negative errno.
+ */
+int on_dump__init(void)
+{
+	if (running_fd < 0)
+		running_fd = memfd_create("perf-on-dump", MFD_CLOEXEC);
+	return running_fd < 0 ? -errno : 0;
+}
+
+/* What it inherits: the recorder's events would live as long as the command. */
+static void close_others(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)) != NULL) {
+		int fd = atoi(entry->d_name);
+
+		if (fd > STDERR_FILENO && fd != dirfd(d) && fd != running_fd)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* Until this process ends, whatever it has become. */
+static bool is_one_of_few(void)
+{
+	for (int i = 0; i < MAX_RUNNING; i++) {
+		struct flock lock = {
+			.l_type		= F_WRLCK,
+			.l_whence	= SEEK_SET,
+			.l_start	= i,
+			.l_len		= 1,
+		};
+
+		if (!fcntl(running_fd, F_SETLK, &lock))
+			return !fcntl(running_fd, F_SETFD, 0);
+	}
+	return false;
+}
+
+/**
+ * on_dump__exec - become the user's command
+ * @command: the command
+ * @path: the dump
+ *
+ * Does not return.
+ */
+void on_dump__exec(const char *command, const char *path)
+{
+	fflush(NULL);
+	execl("/bin/sh", "sh", "-c", wrapper, "sh", command, path, NULL);
+	fprintf(stderr, "--on-dump: /bin/sh could not be run: %m\n");
+	_exit(127);
+}
+
+/* This perf, even if another one has been installed in its place. */
+static void exec_archive(const char *command, const char *path)
+{
+	const char *cache = getenv("PERF_BUILDID_DIR");
+
+	execl("/proc/self/exe", "perf", "--buildid-dir", cache ?: "", "record", "--archive",
+	      "-o", path, command ? "--on-dump" : NULL, command, NULL);
+	fprintf(stderr, "--archive: perf could not be run: %m\n");
+	_exit(127);
+}
+
+static void start(const char *command, const char *path, bool archive)
+{
+	static const int signals[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE
+	};
+	sigset_t none;
+	int fd;
+
+	close_others();
+	if (!is_one_of_few()) {
+		fprintf(stderr,
+			"[ perf record: %d --on-dump commands still run: none is started for %s ]\n",
+			MAX_RUNNING, path);
+		fflush(NULL);
+		_exit(1);
+	}
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		dup2(fd, STDIN_FILENO);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signal(signals[i], SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	if (archive)
+		exec_archive(command, path);
+	on_dump__exec(command, path);
+}
+
+/**
+ * on_dump__run - start what comes behind a dump, and do not wait for it
+ * @command: the user's command, or NULL
+ * @path: the dump
+ * @archive: pack what its symbols are in, before that
+ *
+ * To be called in the child that wrote the dump.
+ *
+ * Return: 0 or a negative errno.
+ */
+int on_dump__run(const char *command, const char *path, bool archive)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		start(command, path, archive);
+	return pid < 0 ? -errno : 0;
+}
+
+/**
+ * on_dump__archive - pack what the symbols of a combined file are in
+ * @path: the file
+ *
+ * As the recorder ends, so it waits. What fails has been told.
+ */
+void on_dump__archive(const char *path)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		exec_archive(NULL, path);
+	if (pid < 0)
+		pr_err("--archive could not be started: %m\n");
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The options of perf record that make it a flight recorder: what goes together and
+ * what does not, with a sentence for everything that does not.
+ */
+#include "options.h"
+#include "dump/archive.h"
+#include "dump/combine.h"
+#include "daemon.h"
+#include "dump/on-dump.h"
+#include "trigger/triggers.h"
+#include "../cpumap.h"
+#include "../data.h"
+#include "../debug.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../mmap.h"
+#include "../record.h"
+#include "../units.h"
+
+#include <internal/lib.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/time64.h>
+#include <subcmd/parse-options.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#define MIN_SIZE	(1024 * 1024UL)
+
+/* Part of the memory that the kernel's buffers may take in a pass. */
+#define BUFFERS_SHARE	4UL
+
+/* With --overwrite: of the kernel's, for each CPU, and of perf's, at least. */
+#define SIDEBAND_BUFFER	(128 * 1024UL)
+#define SIDEBAND_MEMORY	(4 * 1024 * 1024UL)
+
+static int parse_size(const char *option, const char *str, u64 *value)
+{
+	static struct parse_tag tags[] = {
+		{ .tag = 'B', .mult = 1 },
+		{ .tag = 'K', .mult = 1 << 10 },
+		{ .tag = 'M', .mult = 1 << 20 },
+		{ .tag = 'G', .mult = 1 << 30 },
+		{ .tag = 0 },
+	};
+	unsigned long size = parse_tag_value(str, tags);
+
+	if (size == -1UL || size < MIN_SIZE) {
+		pr_err("%s %s: a size of at least 1M, like 64M or 1G.\n", option, str);
+		return -1;
+	}
+	*value = size;
+	return 0;
+}
+
+int flight_opts__parse_memory(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->memory = 0;
+	return unset ? 0 : parse_size("-M", str, &fo->memory);
+}
+
+int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_disk = 0;
+	return unset ? 0 : parse_size("--max-disk", str, &fo->max_disk);
+}
+
+int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_age = 0;
+	if (unset || (!flight__parse_time(str, &fo->max_age) && fo->max_age))
+		return 0;
+	pr_err("--max-age %s: a time, like 90s, 10m or 2h.\n", str);
+	return -1;
+}
+
+int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	if (unset) {
+		flight_triggers__free(&fo->triggers);
+		return 0;
+	}
+	return flight_triggers__add(&fo->triggers, str) ? -1 : 0;
+}
+
+/**
+ * flight_opts__refuse - an option that a flight recorder does not go with
+ * @fo: the options of the flight recorder
+ * @given: was it given?
+ * @option: its name, with a verb: "--threads does"
+ *
+ * Return: 0, or -EINVAL when the user was told.
+ */
+int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *option)
+{
+	if (!fo->memory || !given)
+		return 0;
+	pr_err("%s not go with -M, which keeps its records in memory and writes a file at each trigger.\n",
+	       option);
+	return -EINVAL;
+}
+
+static int check_conflicts(const struct flight_opts *fo, const struct record_opts *opts)
+{
+	const struct {
+		bool		given;
+		const char	*option;
+	} conflicts[] = {
+		{ opts->threads_spec,		"--threads does" },
+		{ opts->nr_cblocks,		"--aio does" },
+		{ opts->tail_synthesize,	"--tail-synthesize does" },
+		{ opts->kcore,			"--kcore does" },
+		/* Its passes leave what a trigger is about, until there is more. */
+		{ opts->mmap_flush > 1,		"--mmap-flush does" },
+		{ opts->auxtrace_mmap_pages || opts->auxtrace_snapshot_opts ||
+		  opts->auxtrace_sample_opts,	"AUX area tracing does" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++) {
+		int err = flight_opts__refuse(fo, conflicts[i].given, conflicts[i].option);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int check_without(const struct flight_opts *fo)
+{
+	const struct {
+		bool		given;
+		const char	*option;
+	} ours[] = {
+		{ fo->max_age,		"--max-age" },
+		{ fo->max_files,	"--max-files" },
+		{ fo->max_disk,		"--max-disk" },
+		{ fo->on_dump,		"--on-dump" },
+		{ fo->keep,		"--keep" },
+		{ fo->daemon,		"--daemon" },
+		{ fo->triggers,		"--trigger" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		if (!ours[i].given)
+			continue;
+		pr_err("%s is for a flight recorder: give its memory with -M SIZE.\n",
+		       ours[i].option);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * flight_opts__check - do the options make sense together?
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @opts: the other options of perf record
+ * @argc: number of words of the command to run
+ *
+ * Return: 0, or -EINVAL when the user was told what is wrong.
+ */
+int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,
+		       int argc)
+{
+	struct evsel *evsel;
+
+	if (!fo->memory)
+		return check_without(fo);
+
+	if (fo->dry_run && fo->daemon) {
+		pr_err("--dry-run tells what it would do, and ends: leave --daemon out.\n");
+		return -EINVAL;
+	}
+	if (fo->dry_run && argc) {
+		pr_err("--dry-run with -M measures for a second, and runs no command: leave it out.\n");
+		return -EINVAL;
+	}
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
+			pr_err("%s writes to an AUX area, which -M does not keep: leave it out.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
+	}
+	if (fo->persistent && opts->overwrite) {
+		pr_err("--overwrite does not go with a persistent session, whose buffers are of that kind already.\n");
+		return -EINVAL;
+	}
+	for (struct flight_trigger *t = fo->triggers; t && fo->persistent; t = t->next) {
+		if (t->freeze) {
+			pr_err("--trigger: the events of a persistent session are not perf's to freeze: leave 'freeze' out.\n");
+			return -EINVAL;
+		}
+	}
+	return check_conflicts(fo, opts);
+}
+
+/* A pass over all of the kernel's buffers must find room. CPUs that are offline have none. */
+static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
+{
+	int nr_cpus = perf_cpu_map__nr(cpu_map__online());
+	unsigned long pages = fo->memory / BUFFERS_SHARE / nr_cpus / page_size;
+
+	if (opts->mmap_pages == UINT_MAX && pages &&
+	    evlist__mmap_size(opts->mmap_pages) / page_size > pages + 1)
+		opts->mmap_pages = rounddown_pow_of_two(pages);
+
+	if (!pages || (opts->mmap_pages != UINT_MAX && opts->mmap_pages > pages)) {
+		pr_err("-M %lluK is not enough for the buffers of %d CPUs, which may take a quarter of it: %s.\n",
+		       (unsigned long long)fo->memory >> 10, nr_cpus,
+		       pages ? "choose smaller ones with -m" : "give it more");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The kernel's buffers are the store; those of the side-band are small. */
+static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *opts)
+{
+	unsigned long pages = fo->memory / perf_cpu_map__nr(cpu_map__online()) / page_size;
+
+	if (opts->mmap_pages != UINT_MAX) {
+		pr_err("-m does not go with -M and --overwrite: -M is split evenly over the CPUs.\n");
+		return -EINVAL;
+	}
+	opts->mmap_pages = rounddown_pow_of_two(pages ?: 1);
+	opts->forward_pages = min_t(unsigned long, opts->mmap_pages,
+				    SIDEBAND_BUFFER / page_size);
+	fo->store = max_t(u64, fo->memory / BUFFERS_SHARE, SIDEBAND_MEMORY);
+	return 0;
+}
+
+/**
+ * flight_opts__apply - make the other options what a flight recorder needs
+ * @fo: the options of the flight recorder
+ * @opts: the other options of perf record
+ * @data: the file that perf record would write
+ *
+ * Each sample tells when, where and in which task it was taken. Times are on
+ * CLOCK_MONOTONIC, so that a dump can tell the wall clock of its records.
+ *
+ * Return: 0, or a negative errno when the user was told.
+ */
+int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data)
+{
+	struct timespec res;
+	int err;
+
+	fo->out = data->path ?: "perf.data";
+	if (!strcmp(fo->out, "-")) {
+		pr_err("-M writes a file at each trigger, not a pipe: name it with -o.\n");
+		return -EINVAL;
+	}
+	/* The dumps are files of their own; perf record has none. */
+	data->path = "/dev/null";
+
+	/* What is in memory, not the file. */
+	fo->comp_level = opts->comp_level;
+	opts->comp_level = 0;
+	opts->sample_time = true;
+	opts->sample_time_set = true;
+	opts->sample_cpu = true;
+	if (!opts->use_clockid) {
+		opts->use_clockid = true;
+		opts->clockid = CLOCK_MONOTONIC;
+		if (!clock_getres(CLOCK_MONOTONIC, &res))
+			opts->clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
+	}
+	if (!fo->triggers && flight_triggers__add(&fo->triggers, "signal"))
+		return -ENOMEM;
+	if (fo->daemon && !flight_triggers__has(fo->triggers, &flight_trigger_socket) &&
+	    flight_triggers__add(&fo->triggers, "socket"))
+		return -ENOMEM;
+
+	fo->store = fo->memory;
+	fo->overwrite = opts->overwrite;
+	/* The buffers of a session are there. */
+	if (fo->overwrite && !fo->persistent)
+		err = size_overwrite_buffers(fo, opts);
+	else
+		err = fo->persistent ? 0 : size_buffers(fo, opts);
+	if (!err && fo->daemon)
+		err = flight_daemon__begin(fo->out);
+	return err;
+}
+
+/**
+ * flight_opts__combine - perf record --combine
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @data: the file that -o named
+ * @argc: number of words of a command
+ *
+ * Return: the status of perf record.
+ */
+int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct perf_data *data,
+			 int argc)
+{
+	const char *out = data->path ?: "perf.data";
+
+	if (fo->memory || evlist->core.nr_entries || argc) {
+		pr_err("--combine records nothing: only -o and --keep go with it.\n");
+		return 1;
+	}
+	if (flight_daemon__pid(out)) {
+		pr_err("A recorder for %s runs, pid %d: SIGUSR2 makes it combine its dumps, and end.\n",
+		       out, flight_daemon__pid(out));
+		return 1;
+	}
+	if (flight_combine(out, fo->keep))
+		return 1;
+	return fo->archive && archive__dump(out) ? 1 : 0;
+}
+
+/**
+ * flight_opts__archive - perf record --archive without -M, for a dump that is there
+ * @fo: the options of the flight recorder
+ * @evlist: the events that -e named
+ * @data: the file that -o named
+ * @argc: number of words of a command
+ *
+ * Return: the status of perf record, unless it becomes the command of --on-dump.
+ */
+int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
+			 struct perf_data *data, int argc)
+{
+	const char *path = data->path ?: "perf.data";
+	int err;
+
+	if (evlist->core.nr_entries || argc) {
+		pr_err("--archive without -M records nothing: only -o, the dump, and --on-dump go with it.\n");
+		return 1;
+	}
+	err = archive__dump(path);
+	if (fo->on_dump)
+		on_dump__exec(fo->on_dump, path);
+	return err ? 1 : 0;
+}
+
+void flight_opts__exit(struct flight_opts *fo)
+{
+	flight_triggers__free(&fo->triggers);
+}

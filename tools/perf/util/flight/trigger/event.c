@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Trigger: an event, --trigger event:NAME[/filter/]
+ *
+ * Any event that perf record -e takes, on all CPUs, whatever the recorder itself
+ * records: what goes wrong in one task may show in another one. It has buffers of
+ * its own, small ones, as each record of them wakes the recorder. What a tracepoint
+ * tells becomes the reason in the manifest.
+ *
+ *	event:sched:sched_process_exec/filename ~ "*crash*"/	tracepoint, with a filter
+ *	event:page-faults/period=100000/			other event, with its terms
+ *	event:bpf-output/name=alarm,no-inherit=1/		as other events
+ *
+ * A name with a colon before the first slash is that of a tracepoint (or a probe), and
+ * what stands between the first and the last slash is its filter; all else is for the
+ * event parser. Events without a period hit each time.
+ *
+ * A trigger that is hit faster than it is read is read so far in a pass and no further:
+ * the recorder's own buffers must not wait for it.
+ */
+#include "triggers.h"
+#include "../../debug.h"
+#include "../../event.h"
+#include "../../evlist.h"
+#include "../../evsel.h"
+#include "../../mmap.h"
+#include "../../parse-events.h"
+#include "../../sample.h"
+#include "../../target.h"
+#include "../../trace-event.h"
+
+#include <perf/mmap.h>
+#include <internal/lib.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define BUFFER_PAGES		8
+#define RECORDS_PER_PASS	1024
+
+/**
+ * struct watched - an event that is watched
+ * @name: as the user wrote it
+ * @filter: of a tracepoint, or NULL
+ * @evlist: the event
+ */
+struct watched {
+	char		*name;
+	char		*filter;
+	struct evlist	*evlist;
+};
+
+static void event_free(struct flight_trigger *t)
+{
+	struct watched *w = t->priv;
+
+	if (!w)
+		return;
+	evlist__delete(w->evlist);
+	free(w->name);
+	free(w->filter);
+	free(w);
+	t->priv = NULL;
+}
+
+/* A tracepoint's filter is cut off its name. */
+static int split_filter(struct watched *w)
+{
+	char *slash = strchr(w->name, '/'), *colon = strchr(w->name, ':'), *last;
+
+	if (!slash || !colon || colon > slash)
+		return 0;
+	last = strrchr(w->name, '/');
+	if (last == slash || last[1] || last == slash + 1) {
+		pr_err("--trigger: event:%s: a filter stands between two slashes, at the end.\n",
+		       w->name);
+		return -EINVAL;
+	}
+	*slash = *last = '\0';
+	w->filter = strdup(slash + 1);
+	return w->filter ? 0 : -ENOMEM;
+}
+
+static int parse_name(struct watched *w)
+{
+	struct parse_events_error error;
+	int err;
+
+	w->evlist = evlist__new();
+	if (!w->evlist)
+		return -ENOMEM;
+	parse_events_error__init(&error);
+	err = parse_events(w->evlist, w->name, &error);
+	if (err)
+		parse_events_error__print(&error, w->name);
+	parse_events_error__exit(&error);
+	return err ? -EINVAL : 0;
+}
+
+static void set_attributes(struct watched *w)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(w->evlist, evsel) {
+		struct perf_event_attr *attr = &evsel->core.attr;
+
+		if (!attr->sample_period && !attr->sample_freq)
+			attr->sample_period = 1;
+		attr->watermark = 0;
+		attr->wakeup_events = 1;
+		attr->disabled = 1;
+		attr->inherit = 0;
+		evsel__set_sample_bit(evsel, TID);
+		evsel__set_sample_bit(evsel, CPU);
+		if (attr->type == PERF_TYPE_TRACEPOINT || evsel__is_bpf_output(evsel))
+			evsel__set_sample_bit(evsel, RAW);
+	}
+}
+
+static int event_parse(struct flight_trigger *t, const char *arg)
+{
+	struct watched *w;
+	struct evsel *evsel;
+	int err;
+
+	if (!arg || !*arg) {
+		pr_err("--trigger: event: wants an event's name behind the colon; see perf list.\n");
+		return -EINVAL;
+	}
+	w = zalloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	t->priv = w;
+	w->name = strdup(arg);
+	err = w->name ? split_filter(w) : -ENOMEM;
+	if (!err)
+		err = parse_name(w);
+	if (err)
+		return err;
+	set_attributes(w);
+	evlist__for_each_entry(w->evlist, evsel) {
+		if (w->filter && evsel__set_filter(evsel, w->filter))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int open_events(struct watched *w)
+{
+	struct target target = { .system_wide = true, .uid = UINT_MAX };
+	struct evsel *evsel;
+	int err;
+
+	err = evlist__create_maps(w->evlist, &target);
+	if (err)
+		return err;
+	if (w->evlist->core.nr_entries > 1) {
+		evlist__for_each_entry(w->evlist, evsel)
+			evsel__set_sample_id(evsel, true);
+		evlist__set_id_pos(w->evlist);
+	}
+	evlist__for_each_entry(w->evlist, evsel) {
+		err = evsel__open(evsel, w->evlist->core.user_requested_cpus,
+				  w->evlist->core.threads);
+		if (err < 0) {
+			char text[BUFSIZ];
+
+			evsel__open_strerror(evsel, &target, -err, text, sizeof(text));
+			pr_err("--trigger event:%s: %s\n", w->name, text);
+			return err;
+		}
+	}
+	err = evlist__apply_filters(w->evlist, &evsel, &target);
+	if (err) {
+		pr_err("--trigger event:%s: the kernel refuses the filter '%s'.\n", w->name,
+		       w->filter);
+		return -EINVAL;
+	}
+	return evlist__mmap(w->evlist, BUFFER_PAGES);
+}
+
+static int event_start(struct flight_trigger *t)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct watched *w = t->priv;
+	int err = open_events(w);
+
+	if (err)
+		return err;
+	t->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (t->fd < 0)
+		return -errno;
+	for (int i = 0; i < w->evlist->core.pollfd.nr; i++) {
+		if (epoll_ctl(t->fd, EPOLL_CTL_ADD, w->evlist->core.pollfd.entries[i].fd, &ev))
+			return -errno;
+	}
+	evlist__enable(w->evlist);
+	return 0;
+}
+
+/* What the kernel, or a BPF program, tells: as text on one line. */
+static void put_raw(struct evsel *evsel __maybe_unused, const struct perf_sample *sample, FILE *f)
+{
+	const char *text = sample->raw_data;
+
+#ifdef HAVE_LIBTRACEEVENT
+	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && !IS_ERR_OR_NULL(evsel->tp_format)) {
+		fprintf(f, ": ");
+		event_format__fprintf(evsel->tp_format, sample->cpu, sample->raw_data,
+				      sample->raw_size, f);
+		return;
+	}
+#endif
+	if (!evsel__is_bpf_output(evsel))
+		return;
+	fprintf(f, ": ");
+	for (u32 i = 0; i < sample->raw_size && text[i]; i++)
+		fputc(text[i], f);
+}
+
+static void set_reason(struct flight_trigger *t, union perf_event *event)
+{
+	struct watched *w = t->priv;
+	struct evsel *evsel = evlist__event2evsel(w->evlist, event);
+	struct perf_sample sample = {};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	if (!evsel || evsel__parse_sample(evsel, event, &sample))
+		return;
+	f = open_memstream(&text, &len);
+	if (!f)
+		return;
+	fprintf(f, "%s by pid %d on CPU %u", evsel__name(evsel), sample.pid, sample.cpu);
+	if (sample.raw_data && sample.raw_size)
+		put_raw(evsel, &sample, f);
+	if (!fclose(f))
+		flight_trigger__set_reason(t, text);
+	free(text);
+}
+
+static unsigned int read_map(struct flight_trigger *t, struct mmap *map)
+{
+	union perf_event *event;
+	unsigned int hits = 0;
+
+	if (perf_mmap__read_init(&map->core))
+		return 0;
+	for (int i = 0; i < RECORDS_PER_PASS; i++) {
+		event = perf_mmap__read_event(&map->core);
+		if (!event)
+			break;
+		/* One that found no room is a hit as well. */
+		if (event->header.type == PERF_RECORD_LOST)
+			hits += event->lost.lost;
+		if (event->header.type == PERF_RECORD_SAMPLE && !hits++ &&
+		    trigger_is_ready(&t->state))
+			set_reason(t, event);
+		perf_mmap__consume(&map->core);
+	}
+	perf_mmap__read_done(&map->core);
+	return hits;
+}
+
+static unsigned int event_hits(struct flight_trigger *t)
+{
+	struct watched *w = t->priv;
+	unsigned int hits = 0;
+
+	for (int i = 0; i < w->evlist->core.nr_mmaps; i++)
+		hits += read_map(t, &w->evlist->mmap[i]);
+	return hits;
+}
+
+static void event_stop(struct flight_trigger *t)
+{
+	struct watched *w = t->priv;
+
+	evlist__disable(w->evlist);
+	close(t->fd);
+	t->fd = -1;
+}
+
+const struct flight_trigger_ops flight_trigger_event = {
+	.name	= "event",
+	.slashes = true,
+	.parse	= event_parse,
+	.start	= event_start,
+	.hits	= event_hits,
+	.stop	= event_stop,
+	.free	= event_free,
+};

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Trigger: SIGUSR1; and SIGUSR2, whose dump is the last one, with action=combine
+ *
+ * The handler counts, notes who sent the signal, and writes to an eventfd, so that
+ * poll() ends also if the signal came just before it. It calls nothing else: what
+ * it touches is of sig_atomic_t, and write() may be called in a handler.
+ *
+ * Until the workload's exec has succeeded, SIGUSR1 also tells that it has not
+ * (see evlist__prepare_workload()); that one is queued with a value, and is passed
+ * on to the handler that waits for it.
+ */
+#include "triggers.h"
+#include "../../debug.h"
+
+#include <linux/compiler.h>
+#include <linux/kernel.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static sig_atomic_t hits;
+static sig_atomic_t combines;
+static sig_atomic_t sender;
+static sig_atomic_t wakeup_fd = -1;
+static struct sigaction before;
+
+static void handler(int signo, siginfo_t *info, void *context)
+{
+	u64 one = 1;
+	int saved_errno = errno, fd = READ_ONCE(wakeup_fd);
+
+	if (signo == SIGUSR1 && info->si_code == SI_QUEUE && before.sa_flags & SA_SIGINFO &&
+	    before.sa_sigaction) {
+		before.sa_sigaction(signo, info, context);
+		return;
+	}
+
+	WRITE_ONCE(sender, info->si_code <= 0 ? info->si_pid : 0);
+	if (signo == SIGUSR2)
+		WRITE_ONCE(combines, 1);
+	WRITE_ONCE(hits, READ_ONCE(hits) + 1);
+	/* A full counter has woken the reader already. */
+	if (write(fd, &one, sizeof(one)) < 0)
+		errno = saved_errno;
+	errno = saved_errno;
+}
+
+static int signal_start(struct flight_trigger *t)
+{
+	struct sigaction act = {
+		.sa_flags	= SA_SIGINFO | SA_RESTART,
+		.sa_sigaction	= handler,
+	};
+
+	t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (t->fd < 0)
+		return -errno;
+	WRITE_ONCE(wakeup_fd, t->fd);
+	/* Not one within the other: they count with the same variable. */
+	sigemptyset(&act.sa_mask);
+	sigaddset(&act.sa_mask, SIGUSR1);
+	sigaddset(&act.sa_mask, SIGUSR2);
+	if (sigaction(SIGUSR1, &act, &before) || sigaction(SIGUSR2, &act, NULL))
+		return -errno;
+	return 0;
+}
+
+static unsigned int signal_hits(struct flight_trigger *t)
+{
+	static unsigned int seen;
+	const char *name = "SIGUSR1";
+	unsigned int now, nr;
+	u64 count;
+
+	/* Emptied first: a signal that comes in between is seen here, or wakes us again. */
+	if (read(t->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		pr_debug("reading the wakeup of SIGUSR1: %m\n");
+	now = READ_ONCE(hits);
+	nr = now - seen;
+	seen = now;
+	if (nr && READ_ONCE(combines)) {
+		WRITE_ONCE(combines, 0);
+		name = "SIGUSR2";
+		flight_trigger__end(t, FLIGHT_ACTION_COMBINE);
+	}
+	if (nr && trigger_is_ready(&t->state)) {
+		int from = READ_ONCE(sender);
+
+		if (from)
+			snprintf(t->reason, sizeof(t->reason), "%s from pid %d", name, from);
+		else
+			snprintf(t->reason, sizeof(t->reason), "%s", name);
+	}
+	return nr;
+}
+
+static void signal_stop(struct flight_trigger *t)
+{
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	WRITE_ONCE(wakeup_fd, -1);
+	close(t->fd);
+	t->fd = -1;
+}
+
+const struct flight_trigger_ops flight_trigger_signal = {
+	.name	= "signal",
+	.start	= signal_start,
+	.hits	= signal_hits,
+	.stop	= signal_stop,
+};

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Trigger: a request on a unix socket, OUT.sock or --trigger socket:PATH
+ *
+ * A request is a line, an answer is a line as well, a JSON object with the member
+ * "ok". Several requests may come over one connection:
+ *
+ *	dump [REASON]	two answers: at once, whether it is accepted, or merged into the
+ *			dump that is to come, or swallowed by the cooldown; and when the
+ *			dump is complete, with the name of its file
+ *	status		how the recorder fares
+ *	stop		dump, and end; no cooldown swallows it
+ *	combine		dump, end, and make one file of all dumps
+ *	help		the list of requests
+ *
+ * Nobody who connects can make the recorder wait. All descriptors are non-blocking,
+ * it reads what is there and no more than READS_PER_PASS pieces in a pass, and an
+ * answer that does not fit into the socket at once ends the connection. A line that
+ * is too long or a connection that ends in the middle of a line is an error, not a
+ * request. There are MAX_CONNECTIONS at most: with one more, the one that has been
+ * silent longest goes.
+ *
+ * Who may ask: root, and the user of the recorder. The socket's mode is 0600 when it
+ * is made. Whoever owns it may share it with a group, by chgrp and chmod 0660: then
+ * the members of that group may ask as well. The kernel tells who the peer is
+ * (SO_PEERCRED, SO_PEERGROUPS); the mode of the file alone would be a matter of the
+ * directory's and the file system's.
+ *
+ * The children that write dumps inherit the descriptors: a connection is taken out of
+ * the epoll and shut down, not only closed.
+ */
+#include "triggers.h"
+#include "../dump/dump.h"
+#include "../json.h"
+#include "../../debug.h"
+
+#include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_CONNECTIONS		256
+#define MAX_REQUEST		512
+#define MAX_GROUPS		1024
+#define READS_PER_PASS		64
+
+/**
+ * struct connection - somebody who asks
+ * @node: in the server's list, the one that has been silent longest first
+ * @fd: its socket
+ * @waits: for the dump that is to come
+ * @was_begun: and that dump is being written
+ * @len: bytes of @line
+ * @line: a request that is not complete
+ */
+struct connection {
+	struct list_head	node;
+	int			fd;
+	bool			waits;
+	bool			was_begun;
+	size_t			len;
+	char			line[MAX_REQUEST];
+};
+
+/**
+ * struct server - the socket of a recorder
+ * @path: its name; NULL until it starts, if it is OUT.sock
+ * @fd: the socket
+ * @epoll_fd: to wait for it and for the connections; the trigger's
+ * @stat: the file that it made, not to remove somebody else's
+ * @hits: requests for a dump since the last look
+ * @nr: number of connections
+ * @connections: the connections
+ */
+struct server {
+	char			*path;
+	int			fd;
+	int			epoll_fd;
+	struct stat		stat;
+	unsigned int		hits;
+	unsigned int		nr;
+	struct list_head	connections;
+};
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Connections */
+
+static void drop(struct server *s, struct connection *c)
+{
+	list_del(&c->node);
+	s->nr--;
+	/* close() would not do that while a child has it, too. */
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	shutdown(c->fd, SHUT_RDWR);
+	close(c->fd);
+	free(c);
+}
+
+static int answer(int fd, const char *text, size_t len)
+{
+	return send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len ? 0 : -EIO;
+}
+
+static int answer_error(int fd, const char *error)
+{
+	char text[256];
+	int len = scnprintf(text, sizeof(text), "{\"ok\": false, \"error\": \"%s\"}\n", error);
+
+	return answer(fd, text, len);
+}
+
+static bool in_group(int fd, gid_t primary, gid_t wanted)
+{
+	gid_t groups[MAX_GROUPS];
+	socklen_t len = sizeof(groups);
+
+	if (primary == wanted)
+		return true;
+#ifdef SO_PEERGROUPS
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len))
+		return false;
+	for (size_t i = 0; i < len / sizeof(*groups); i++) {
+		if (groups[i] == wanted)
+			return true;
+	}
+#endif
+	return false;
+}
+
+static bool is_permitted(const struct server *s, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	struct stat st;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	if (!peer.uid || peer.uid == geteuid())
+		return true;
+	pr_debug("%s: pid %d of user %u asks\n", s->path, peer.pid, peer.uid);
+	return !lstat(s->path, &st) && st.st_ino == s->stat.st_ino &&
+	       st.st_mode & 0020 && in_group(fd, peer.gid, st.st_gid);
+}
+
+static void welcome(struct flight_trigger *t, struct server *s, int fd)
+{
+	struct connection *c;
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	if (!is_permitted(s, fd)) {
+		answer_error(fd, "this recorder is another user's");
+		goto out_close;
+	}
+	if (s->nr == MAX_CONNECTIONS) {
+		c = list_first_entry(&s->connections, struct connection, node);
+		answer_error(c->fd, "too many connections, and this one was silent longest");
+		drop(s, c);
+	}
+	c = zalloc(sizeof(*c));
+	if (!c)
+		goto out_close;
+	c->fd = fd;
+	ev.data.ptr = c;
+	if (epoll_ctl(t->fd, EPOLL_CTL_ADD, fd, &ev)) {
+		free(c);
+		goto out_close;
+	}
+	list_add_tail(&c->node, &s->connections);
+	s->nr++;
+	return;
+
+out_close:
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
+/* Without a descriptor to spare the socket would stay readable: one must go. */
+static void make_room(struct server *s)
+{
+	if (s->nr)
+		drop(s, list_first_entry(&s->connections, struct connection, node));
+}
+
+static void accept_some(struct flight_trigger *t, struct server *s)
+{
+	for (int i = 0; i < READS_PER_PASS; i++) {
+		int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			welcome(t, s, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE)
+			make_room(s);
+		return;
+	}
+}
+
+/* Requests */
+
+static int request_dump(struct flight_trigger *t, struct connection *c, const char *arg)
+{
+	const char *what = "accepted";
+	char text[64];
+	int len;
+
+	if (now_ns() < t->quiet_until) {
+		what = "swallowed";
+	} else if (!trigger_is_ready(&t->state) || ((struct server *)t->priv)->hits) {
+		what = "merged";
+		c->waits = true;
+	} else {
+		flight_trigger__set_reason(t, *arg ? arg : "asked for on the socket");
+		c->waits = true;
+	}
+	((struct server *)t->priv)->hits++;
+	len = scnprintf(text, sizeof(text), "{\"ok\": true, \"dump\": \"%s\"}\n", what);
+	return answer(c->fd, text, len);
+}
+
+/* A dump that ends the recorder: no cooldown swallows it. */
+static int request_end(struct flight_trigger *t, struct connection *c, const char *name,
+		       enum flight_action action)
+{
+	struct server *s = t->priv;
+	char text[64];
+	int len;
+
+	if (!s->hits && trigger_is_ready(&t->state))
+		scnprintf(t->reason, sizeof(t->reason), "%s asked for on the socket", name);
+	flight_trigger__end(t, action);
+	s->hits++;
+	c->waits = true;
+	len = scnprintf(text, sizeof(text), "{\"ok\": true, \"%s\": \"accepted\"}\n", name);
+	return answer(c->fd, text, len);
+}
+
+static int request_stop(struct flight_trigger *t, struct connection *c,
+			const char *arg __maybe_unused)
+{
+	return request_end(t, c, "stop", FLIGHT_ACTION_STOP);
+}
+
+static int request_combine(struct flight_trigger *t, struct connection *c,
+			   const char *arg __maybe_unused)
+{
+	return request_end(t, c, "combine", FLIGHT_ACTION_COMBINE);
+}
+
+static int request_status(struct flight_trigger *t, struct connection *c,
+			  const char *arg __maybe_unused)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	fprintf(f, "{\"ok\": true, ");
+	t->host->status(t->host->data, f);
+	fprintf(f, "}\n");
+	err = fclose(f) ? -ENOMEM : answer(c->fd, text, len);
+	free(text);
+	return err;
+}
+
+static int request_help(struct flight_trigger *t, struct connection *c, const char *arg);
+
+static const struct {
+	const char	*name;
+	const char	*help;
+	int		(*handle)(struct flight_trigger *t, struct connection *c, const char *arg);
+} requests[] = {
+	{ "dump",	"dump [REASON]: write a dump",		request_dump },
+	{ "status",	"status: how the recorder fares",	request_status },
+	{ "stop",	"stop: write a dump, and end",		request_stop },
+	{ "combine",	"combine: stop, and make one file of all dumps",	request_combine },
+	{ "help",	"help: this list",			request_help },
+};
+
+static int request_help(struct flight_trigger *t __maybe_unused, struct connection *c,
+			const char *arg __maybe_unused)
+{
+	char text[512];
+	int len = scnprintf(text, sizeof(text), "{\"ok\": true, \"requests\": [");
+
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+		len += scnprintf(text + len, sizeof(text) - len, "%s\"%s\"", i ? ", " : "",
+				 requests[i].help);
+	len += scnprintf(text + len, sizeof(text) - len, "]}\n");
+	return answer(c->fd, text, len);
+}
+
+static int handle(struct flight_trigger *t, struct connection *c, char *line)
+{
+	size_t len;
+	char *arg;
+
+	line = strim(line);
+	len = strcspn(line, " \t");
+	arg = skip_spaces(line + len);
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		if (strlen(requests[i].name) == len && !strncmp(line, requests[i].name, len))
+			return requests[i].handle(t, c, arg);
+	}
+	return answer_error(c->fd, "no such request: dump, status, stop, combine or help");
+}
+
+/* The lines that are complete. What is left moves to the front. */
+static int handle_lines(struct flight_trigger *t, struct connection *c)
+{
+	char *line = c->line, *end = c->line + c->len, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(line, '\n', end - line)) != NULL) {
+		*newline = '\0';
+		if (memchr(line, '\0', newline - line))
+			err = answer_error(c->fd, "a request is text");
+		else
+			err = handle(t, c, line);
+		line = newline + 1;
+	}
+	c->len = end - line;
+	memmove(c->line, line, c->len);
+	if (!err && c->len == sizeof(c->line)) {
+		answer_error(c->fd, "the request is too long");
+		err = -EMSGSIZE;
+	}
+	return err;
+}
+
+/* One piece. Return: 0, or an error when the connection is to end. */
+static int read_some(struct flight_trigger *t, struct server *s, struct connection *c)
+{
+	ssize_t n = recv(c->fd, c->line + c->len, sizeof(c->line) - c->len, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0) {
+		struct epoll_event ev = { .data.ptr = c };
+
+		if (c->len)
+			answer_error(c->fd, "a request ends with a newline");
+		/* It may have closed its side only, and wait for the end of a dump. */
+		if (c->len || !(c->waits || c->was_begun))
+			return -ECONNRESET;
+		return epoll_ctl(t->fd, EPOLL_CTL_MOD, c->fd, &ev) ? -errno : 0;
+	}
+	c->len += n;
+	list_move_tail(&c->node, &s->connections);
+	return handle_lines(t, c);
+}
+
+static unsigned int socket_hits(struct flight_trigger *t)
+{
+	struct epoll_event events[READS_PER_PASS];
+	struct server *s = t->priv;
+	int nr = epoll_wait(t->fd, events, ARRAY_SIZE(events), 0);
+	bool connects = false;
+	unsigned int hits;
+
+	for (int i = 0; i < nr; i++) {
+		struct connection *c = events[i].data.ptr;
+
+		if (!c)
+			connects = true;
+		else if (!(events[i].events & EPOLLIN) || read_some(t, s, c))
+			drop(s, c);
+	}
+	/* Last, as it may drop connections. */
+	if (connects)
+		accept_some(t, s);
+	hits = s->hits;
+	s->hits = 0;
+	return hits;
+}
+
+/* Dumps */
+
+/* From here on a request is for the next dump. */
+static void socket_begun(struct flight_trigger *t)
+{
+	struct server *s = t->priv;
+	struct connection *c;
+
+	list_for_each_entry(c, &s->connections, node) {
+		c->was_begun = c->waits;
+		c->waits = false;
+	}
+}
+
+static void socket_done(struct flight_trigger *t, const struct dump_result *result)
+{
+	struct server *s = t->priv;
+	struct connection *c, *next;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	if (result->err) {
+		fprintf(f, "{\"ok\": false, \"error\": ");
+		json__put_string(f, strerror(-result->err));
+	} else {
+		fprintf(f, "{\"ok\": true, \"file\": ");
+		json__put_string(f, result->path);
+		fprintf(f, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, result->events,
+			result->bytes);
+	}
+	fprintf(f, "}\n");
+	if (fclose(f))
+		goto out;
+
+	list_for_each_entry_safe(c, next, &s->connections, node) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = c };
+
+		if (!c->was_begun)
+			continue;
+		c->was_begun = false;
+		/* An end that was seen while it waited is seen again. */
+		if (answer(c->fd, text, len) || epoll_ctl(t->fd, EPOLL_CTL_MOD, c->fd, &ev))
+			drop(s, c);
+	}
+out:
+	free(text);
+}
+
+/* Begin and end */
+
+static int socket_parse(struct flight_trigger *t, const char *arg)
+{
+	struct server *s = zalloc(sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&s->connections);
+	s->fd = -1;
+	t->priv = s;
+	if (!arg)
+		return 0;
+	if (!*arg) {
+		pr_err("--trigger: socket: wants the name of a socket behind the colon.\n");
+		return -EINVAL;
+	}
+	s->path = strdup(arg);
+	return s->path ? 0 : -ENOMEM;
+}
+
+static void socket_free(struct flight_trigger *t)
+{
+	struct server *s = t->priv;
+
+	if (s)
+		free(s->path);
+	free(s);
+}
+
+/* What a recorder that was killed has left: a socket that nobody listens on. */
+static int remove_stale(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : EADDRINUSE;
+	close(fd);
+	if (err != ECONNREFUSED || lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return -EADDRINUSE;
+	return unlink(addr->sun_path) ? -errno : 0;
+}
+
+static int bind_socket(struct server *s)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	mode_t mask = umask(0177);
+	int err;
+
+	memcpy(addr.sun_path, s->path, strlen(s->path) + 1);
+	err = bind(s->fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	if (err == -EADDRINUSE) {
+		err = remove_stale(&addr);
+		if (!err && bind(s->fd, (struct sockaddr *)&addr, sizeof(addr)))
+			err = -errno;
+	}
+	umask(mask);
+	return err;
+}
+
+static int socket_start(struct flight_trigger *t)
+{
+	struct server *s = t->priv;
+	struct epoll_event ev = { .events = EPOLLIN };
+	int err;
+
+	if (!s->path && asprintf(&s->path, "%s.sock", t->host->out) < 0) {
+		s->path = NULL;
+		return -ENOMEM;
+	}
+	if (strlen(s->path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		pr_err("%s is too long a name for a socket: --trigger socket:PATH gives another.\n",
+		       s->path);
+		return -ENAMETOOLONG;
+	}
+
+	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	t->fd = s->epoll_fd;
+	if (s->fd < 0 || t->fd < 0)
+		goto out_errno;
+	err = bind_socket(s);
+	if (err)
+		goto out_close;
+	if (lstat(s->path, &s->stat) || listen(s->fd, MAX_CONNECTIONS) ||
+	    epoll_ctl(t->fd, EPOLL_CTL_ADD, s->fd, &ev))
+		goto out_errno;
+	return 0;
+
+out_errno:
+	err = -errno;
+out_close:
+	pr_err("The socket %s cannot be made: %s%s\n", s->path, strerror(-err),
+	       err == -EADDRINUSE ? " by another recorder" : "");
+	close(s->fd);
+	close(t->fd);
+	t->fd = -1;
+	return err;
+}
+
+static void socket_stop(struct flight_trigger *t)
+{
+	struct server *s = t->priv;
+	struct stat st;
+
+	while (s->nr)
+		drop(s, list_first_entry(&s->connections, struct connection, node));
+	if (!lstat(s->path, &st) && st.st_dev == s->stat.st_dev && st.st_ino == s->stat.st_ino)
+		unlink(s->path);
+	shutdown(s->fd, SHUT_RDWR);
+	close(s->fd);
+	close(t->fd);
+	t->fd = -1;
+}
+
+const struct flight_trigger_ops flight_trigger_socket = {
+	.name	= "socket",
+	.parse	= socket_parse,
+	.start	= socket_start,
+	.hits	= socket_hits,
+	.begun	= socket_begun,
+	.done	= socket_done,
+	.stop	= socket_stop,
+	.free	= socket_free,
+};

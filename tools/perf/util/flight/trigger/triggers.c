@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What can make a flight recorder write a dump: the table of triggers, and what
+ * is said of them on the command line,
+ *
+ *	--trigger KIND[:ARG][,action=dump|stop|combine][,delay=T][,cooldown=T][,freeze]
+ *
+ * A kind is a struct flight_trigger_ops in a file of its own and a line of the
+ * table below. It only tells that it was hit; the recorder decides what follows.
+ */
+#include "triggers.h"
+#include "../../debug.h"
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct flight_trigger_ops *const kinds[] = {
+	&flight_trigger_signal,
+	&flight_trigger_socket,
+	&flight_trigger_event,
+	&flight_trigger_bpf,
+};
+
+static const char *const actions[] = {
+	[FLIGHT_ACTION_DUMP]	= "dump",
+	[FLIGHT_ACTION_STOP]	= "stop",
+	[FLIGHT_ACTION_COMBINE]	= "combine",
+};
+
+const char *flight_action__name(enum flight_action action)
+{
+	return actions[action];
+}
+
+/**
+ * flight__parse_time - a duration: a number with ms, s, m, h or d; seconds without
+ * @str: what the user wrote
+ * @ns: where to store it
+ *
+ * Return: 0 or -EINVAL.
+ */
+int flight__parse_time(const char *str, u64 *ns)
+{
+	static const struct {
+		const char	*unit;
+		double		ns;
+	} units[] = {
+		{ "",	NSEC_PER_SEC },
+		{ "ms",	NSEC_PER_MSEC },
+		{ "s",	NSEC_PER_SEC },
+		{ "m",	60.0 * NSEC_PER_SEC },
+		{ "h",	3600.0 * NSEC_PER_SEC },
+		{ "d",	86400.0 * NSEC_PER_SEC },
+	};
+	char *end;
+	double value = strtod(str, &end);
+
+	if (end == str || !isfinite(value) || value < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (!strcmp(end, units[i].unit) && value * units[i].ns < 1e18) {
+			*ns = value * units[i].ns;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_action(struct flight_trigger *t, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
+		if (!strcmp(value, actions[i])) {
+			t->action = i;
+			return 0;
+		}
+	}
+	pr_err("--trigger: there is no action '%s': dump, stop or combine.\n", value);
+	return -EINVAL;
+}
+
+static int parse_time(const char *key, const char *value, u64 *ns)
+{
+	if (!flight__parse_time(value, ns))
+		return 0;
+	pr_err("--trigger: %s=%s is no time: a number with ms, s, m, h or d.\n", key, value);
+	return -EINVAL;
+}
+
+static int parse_option(struct flight_trigger *t, char *option)
+{
+	char *value = strchr(option, '=');
+
+	if (!strcmp(option, "freeze")) {
+		t->freeze = true;
+		return 0;
+	}
+	if (value)
+		*value++ = '\0';
+	if (value && !strcmp(option, "action"))
+		return parse_action(t, value);
+	if (value && !strcmp(option, "delay"))
+		return parse_time(option, value, &t->delay);
+	if (value && !strcmp(option, "cooldown"))
+		return parse_time(option, value, &t->cooldown);
+
+	pr_err("--trigger: there is no option '%s': action=dump|stop|combine, delay=T, cooldown=T, freeze.\n",
+	       option);
+	return -EINVAL;
+}
+
+static const struct flight_trigger_ops *find_kind(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!strcmp(name, kinds[i]->name))
+			return kinds[i];
+	}
+
+	pr_err("--trigger: there is no trigger '%s':", name);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		pr_err("%s %s", i ? "," : " use", kinds[i]->name);
+	pr_err(".\n");
+	return NULL;
+}
+
+/* Where the first comma is that is not between slashes, or the end. */
+static char *end_of_arg(char *arg, bool slashes)
+{
+	bool between = false;
+
+	for (; *arg && (*arg != ',' || between); arg++)
+		between ^= slashes && *arg == '/';
+	return arg;
+}
+
+/* @spec is left at the options. */
+static int parse_kind(struct flight_trigger *t, char **spec)
+{
+	char *kind = *spec, *end = kind + strcspn(kind, ":,"), *arg = NULL;
+	char delimiter = *end;
+
+	*spec = delimiter == ',' ? end + 1 : NULL;
+	*end = '\0';
+	t->ops = find_kind(kind);
+	if (!t->ops)
+		return -EINVAL;
+	if (delimiter == ':') {
+		arg = end + 1;
+		end = end_of_arg(arg, t->ops->slashes);
+		*spec = *end ? end + 1 : NULL;
+		*end = '\0';
+	}
+	if (t->ops->parse)
+		return t->ops->parse(t, arg);
+	if (arg) {
+		pr_err("--trigger: '%s' takes nothing behind a colon.\n", kind);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse(struct flight_trigger *t, char *spec)
+{
+	int err = parse_kind(t, &spec);
+	char *word;
+
+	while (!err && (word = strsep(&spec, ",")) != NULL)
+		err = parse_option(t, word);
+
+	if (!err && t->freeze && t->delay) {
+		pr_err("--trigger: freeze stops the events at the trigger, delay lets them go on: use one of them.\n");
+		err = -EINVAL;
+	}
+	return err;
+}
+
+static void delete(struct flight_trigger *t)
+{
+	if (t && t->ops && t->ops->free)
+		t->ops->free(t);
+	free(t);
+}
+
+/**
+ * flight_trigger__end - the dump of the hit to be told ends the recorder
+ * @t: the trigger
+ * @action: how
+ *
+ * No cooldown swallows that hit.
+ */
+void flight_trigger__end(struct flight_trigger *t, enum flight_action action)
+{
+	t->wanted = max(t->wanted, action);
+	t->quiet_until = 0;
+}
+
+/**
+ * flight_trigger__set_reason - say why it was hit
+ * @t: the trigger
+ * @reason: whatever somebody wrote; becomes plain text
+ */
+void flight_trigger__set_reason(struct flight_trigger *t, const char *reason)
+{
+	size_t i;
+
+	for (i = 0; reason[i] && i < sizeof(t->reason) - 1; i++)
+		t->reason[i] = reason[i] < ' ' || reason[i] > '~' ? '?' : reason[i];
+	t->reason[i] = '\0';
+}
+
+/**
+ * flight_triggers__add - one more trigger
+ * @triggers: those given before
+ * @spec: what the user wrote
+ *
+ * Return: 0, -ENOMEM, or -EINVAL when the user was told what is wrong.
+ */
+int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
+{
+	struct flight_trigger *t = zalloc(sizeof(*t)), **last;
+	char *copy = strdup(spec);
+	int err = -ENOMEM;
+
+	if (!t || !copy)
+		goto out_free;
+
+	t->fd = -1;
+	t->state.state = TRIGGER_OFF;
+	err = parse(t, copy);
+	if (err)
+		goto out_free;
+	t->state.name = t->ops->name;
+	trigger_on(&t->state);
+
+	for (last = triggers; *last; last = &(*last)->next) {
+		if ((*last)->ops == t->ops && !t->ops->parse) {
+			pr_err("--trigger: '%s' is given twice.\n", t->ops->name);
+			err = -EINVAL;
+			goto out_free;
+		}
+	}
+	*last = t;
+	free(copy);
+	return 0;
+
+out_free:
+	free(copy);
+	delete(t);
+	return err;
+}
+
+/* Is there one of that kind? */
+bool flight_triggers__has(const struct flight_trigger *triggers,
+			  const struct flight_trigger_ops *ops)
+{
+	for (const struct flight_trigger *t = triggers; t; t = t->next) {
+		if (t->ops == ops)
+			return true;
+	}
+	return false;
+}
+
+void flight_triggers__free(struct flight_trigger **triggers)
+{
+	while (*triggers) {
+		struct flight_trigger *t = *triggers;
+
+		*triggers = t->next;
+		delete(t);
+	}
+}
+
+/**
+ * flight_triggers__start - watch all of them
+ * @triggers: the triggers
+ * @host: what they may know of the recorder; lasts as long
+ *
+ * Return: 0 or a negative errno.
+ */
+int flight_triggers__start(struct flight_trigger *triggers, const struct flight_host *host)
+{
+	for (struct flight_trigger *t = triggers; t; t = t->next) {
+		int err;
+
+		t->host = host;
+		err = t->ops->start(t);
+
+		if (err)
+			return err;
+		trigger_ready(&t->state);
+	}
+	return 0;
+}
+
+void flight_triggers__stop(struct flight_trigger *triggers)
+{
+	for (struct flight_trigger *t = triggers; t; t = t->next) {
+		if (trigger_is_ready(&t->state) || trigger_is_hit(&t->state))
+			t->ops->stop(t);
+		trigger_off(&t->state);
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The events of a persistent session, as perf has them: an evlist of their real
+ * attributes and ids, to understand the records in their buffers; and the times
+ * between which a buffer has records.
+ */
+#include "persistent.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../trace-event.h"
+#include "../util.h"
+
+#include <internal/evlist.h>
+#include <internal/evsel.h>
+#include <internal/lib.h>
+#include <internal/xyarray.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <perf/cpumap.h>
+#include <perf/snapshot.h>
+#include <perf/threadmap.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_event_attr *attr)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (!memcmp(&evsel->core.attr, attr, sizeof(*attr)))
+			return evsel;
+	}
+
+	evsel = evsel__new(attr);
+	if (!evsel)
+		return NULL;
+
+#ifdef HAVE_LIBTRACEEVENT
+	if (attr->type == PERF_TYPE_TRACEPOINT)
+		evsel->name = tracepoint_id_to_name(attr->config);
+#endif
+	evlist__add(evlist, evsel);
+	return evsel;
+}
+
+/* Ids go by CPU, in the order of the events; -1 for one that follows its task. */
+static int evsel__add_ids(struct evsel *evsel, struct evlist *evlist,
+			  struct persistent_session *ps)
+{
+	struct perf_sample_id *sid;
+	int nr = 0;
+
+	for (int i = 0; i < ps->nr_events; i++)
+		nr += !memcmp(&ps->events[i].attr, &evsel->core.attr, sizeof(evsel->core.attr));
+
+	if (perf_evsel__alloc_id(&evsel->core, nr, 1))
+		return -ENOMEM;
+
+	nr = 0;
+	for (int i = 0; i < ps->nr_events; i++) {
+		struct persistent_event *event = &ps->events[i];
+
+		if (memcmp(&event->attr, &evsel->core.attr, sizeof(evsel->core.attr)))
+			continue;
+
+		perf_evlist__id_add(&evlist->core, &evsel->core, nr, 0, event->id);
+		sid = xyarray__entry(evsel->core.sample_id, nr, 0);
+		sid->idx = i;
+		sid->cpu.cpu = event->cpu;
+		sid->tid = -1;
+		nr++;
+	}
+	return 0;
+}
+
+static struct perf_cpu_map *session__cpus(const struct persistent_session *ps)
+{
+	struct perf_cpu_map *map;
+	char *list = strdup("");
+	int last = -1;
+
+	for (int i = 0; list && i < ps->nr_events; i++) {
+		char *tmp = NULL;
+
+		if (ps->events[i].cpu == last)
+			continue;
+		last = ps->events[i].cpu;
+		if (asprintf(&tmp, "%s%s%d", list, *list ? "," : "", last) < 0)
+			tmp = NULL;
+		free(list);
+		list = tmp;
+	}
+
+	/* Events that follow a task come first, and alone stand for any CPU. */
+	map = !list ? NULL : *list ? perf_cpu_map__new(list) : perf_cpu_map__new_any_cpu();
+	free(list);
+	return map;
+}
+
+static int evlist__add_session(struct evlist *evlist, struct persistent_session *ps)
+{
+	struct perf_thread_map *threads = perf_thread_map__new_dummy();
+	struct perf_cpu_map *cpus = session__cpus(ps);
+	struct evsel *evsel;
+	int err = -ENOMEM;
+
+	if (!threads || !cpus)
+		goto out;
+
+	/* The side-band event last, as perf has it: readers look at the first. */
+	for (int sideband = 0; sideband < 2; sideband++) {
+		for (int i = 0; i < ps->nr_events; i++) {
+			struct persistent_event *event = &ps->events[i];
+
+			if (persistent_event__is_sideband(event) == sideband &&
+			    !evlist__findnew_attr(evlist, &event->attr))
+				goto out;
+		}
+	}
+	perf_evlist__set_maps(&evlist->core, cpus, threads);
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__add_ids(evsel, evlist, ps))
+			goto out;
+	}
+	evlist__set_id_pos(evlist);
+
+	err = 0;
+	if (!evlist__valid_sample_type(evlist) || !evlist__valid_read_format(evlist) ||
+	    !evlist__valid_sample_id_all(evlist))
+		err = -EINVAL;
+out:
+	perf_cpu_map__put(cpus);
+	perf_thread_map__put(threads);
+	return err;
+}
+
+/**
+ * persistent_session__new_evlist - the events of a session, with their ids
+ * @ps: the session
+ *
+ * Return: the evlist, for evlist__delete(), or NULL with a reason in errno; EINVAL:
+ * its records cannot be told apart
+ */
+struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
+{
+	struct evlist *evlist = evlist__new();
+	int err = evlist ? evlist__add_session(evlist, ps) : -ENOMEM;
+
+	if (!err)
+		return evlist;
+
+	evlist__delete(evlist);
+	errno = -err;
+	return NULL;
+}
+
+/**
+ * persistent_record_time - when was it recorded?
+ * @event: a record
+ * @data: the evlist of its session
+ * @time: the time
+ *
+ * A perf_snapshot_time_t. Return: false if the record does not say
+ */
+bool persistent_record_time(const union perf_event *event, void *data, __u64 *time)
+{
+	u64 t;
+
+	if (evlist__parse_sample_timestamp(data, (union perf_event *)event, &t))
+		return false;
+	*time = t;
+	return true;
+}
+
+/**
+ * persistent_event__window - from when to when does its buffer have records?
+ * @event: an event with a buffer of its own
+ * @evlist: the events of its session
+ * @window: the times; both 0 if there are none
+ *
+ * Takes a copy of the buffer, of which nobody but the reader takes notice.
+ *
+ * Return: 0 or a negative errno
+ */
+int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
+			     struct persistent_window *window)
+{
+	struct perf_snapshot_buffer buf = {
+		.fd  = event->fd,
+		.cpu = event->cpu,
+		.len = event->data_size + page_size,
+	};
+	struct perf_snapshot *snap;
+	__u64 oldest, newest;
+	int err;
+
+	*window = (struct persistent_window){ };
+	buf.base = mmap(NULL, buf.len, PROT_READ, MAP_SHARED, buf.fd, 0);
+	if (buf.base == MAP_FAILED)
+		return -errno;
+
+	snap = perf_snapshot__new(&buf);
+	err = snap ? perf_snapshot__take(snap, PERF_SNAPSHOT_NO_PAUSE) : -errno;
+	if (!err && !perf_snapshot__window(snap, persistent_record_time, evlist,
+					   &oldest, &newest)) {
+		window->oldest = oldest;
+		window->newest = newest;
+		window->wrapped = perf_snapshot__info(snap)->wrapped;
+	}
+
+	perf_snapshot__delete(snap);
+	munmap(buf.base, buf.len);
+	return err;
+}
+
+/**
+ * persistent_session__window - from when to when does it know of all its CPUs?
+ * @ps: the session
+ * @window: the times; both 0 if there are no samples
+ *
+ * A buffer that has not been written all around goes back to the session's beginning,
+ * however late its first record; another one to its oldest record.
+ *
+ * Return: 0 or a negative errno
+ */
+int persistent_session__window(struct persistent_session *ps, struct persistent_window *window)
+{
+	struct evlist *evlist = persistent_session__new_evlist(ps);
+	struct persistent_window one;
+	u64 first = ULLONG_MAX;
+	int err = 0;
+
+	*window = (struct persistent_window){ };
+	if (!evlist)
+		return -errno;
+
+	for (int i = 0; !err && i < ps->nr_events; i++) {
+		const struct persistent_event *event = &ps->events[i];
+
+		if (event->buffer_index != event->index || persistent_event__is_sideband(event))
+			continue;
+
+		err = persistent_event__window(event, evlist, &one);
+		if (err || !one.newest)
+			continue;
+		first = min(first, one.oldest);
+		window->newest = max(window->newest, one.newest);
+		window->wrapped |= one.wrapped;
+		if (one.wrapped)
+			window->oldest = max(window->oldest, one.oldest);
+	}
+	if (!window->wrapped && window->newest)
+		window->oldest = first;
+
+	evlist__delete(evlist);
+	return err;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Follow a persistent session: what its buffers take up from one read to the next.
+ *
+ * The first read stands for the beginning: what the buffers hold before it is left to
+ * perf record. Each later one copies what is new in all buffers, back to back,
+ * side-band last, so that it covers the samples; and hands out the side-band first,
+ * because it names them. Within a buffer the order is that of writing. A reader that
+ * is too slow for a buffer loses its oldest records, and the gap is counted.
+ *
+ * A read costs nobody but the reader anything, so that it is done at intervals:
+ * there are no wakeups.
+ */
+#include "persistent.h"
+#include "../debug.h"
+#include "../evlist.h"
+#include "../util.h"
+
+#include <internal/lib.h>
+#include <linux/err.h>
+#include <linux/string.h>
+#include <perf/cpumap.h>
+#include <perf/snapshot.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct live_buffer {
+	void			*base;
+	size_t			len;
+	struct perf_snapshot	*snap;
+	bool			sideband;
+	bool			failed;
+};
+
+struct persistent_live {
+	struct persistent_session	*ps;
+	struct evlist			*evlist;
+	struct live_buffer		*buffers;	/* samples before side-band */
+	int				nr_buffers;
+	u64				gap;
+};
+
+static int buffer__map(struct live_buffer *buf, const struct persistent_event *event)
+{
+	struct perf_snapshot_buffer snap = {
+		.fd  = event->fd,
+		.cpu = event->cpu,
+		.len = event->data_size + page_size,
+	};
+
+	snap.base = mmap(NULL, snap.len, PROT_READ, MAP_SHARED, snap.fd, 0);
+	if (snap.base == MAP_FAILED)
+		return -errno;
+
+	buf->base = snap.base;
+	buf->len = snap.len;
+	buf->snap = perf_snapshot__new(&snap);
+	return buf->snap ? 0 : -errno;
+}
+
+static int live__map(struct persistent_live *live)
+{
+	struct persistent_session *ps = live->ps;
+	int err;
+
+	live->buffers = calloc(ps->nr_events, sizeof(*live->buffers));
+	if (!live->buffers)
+		return -ENOMEM;
+
+	for (int sideband = 0; sideband < 2; sideband++) {
+		for (int i = 0; i < ps->nr_events; i++) {
+			const struct persistent_event *event = &ps->events[i];
+			struct live_buffer *buf;
+
+			if (event->buffer_index != event->index ||
+			    persistent_event__is_sideband(event) != sideband)
+				continue;
+
+			buf = &live->buffers[live->nr_buffers++];
+			buf->sideband = sideband;
+			err = buffer__map(buf, event);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int live__take(struct persistent_live *live)
+{
+	unsigned int flags = PERF_SNAPSHOT_INCREMENTAL | PERF_SNAPSHOT_NO_PAUSE;
+	int nr_read = 0, last_err = 0;
+
+	/* What fails here is found again by the take. */
+	for (int i = 0; i < live->nr_buffers; i++)
+		perf_snapshot__prepare(live->buffers[i].snap);
+
+	for (int i = 0; i < live->nr_buffers; i++) {
+		struct live_buffer *buf = &live->buffers[i];
+		int err = perf_snapshot__take(buf->snap, flags);
+
+		buf->failed = err;
+		if (err) {
+			last_err = err;
+			continue;
+		}
+		nr_read++;
+		live->gap += perf_snapshot__info(buf->snap)->gap;
+	}
+	return nr_read ? 0 : last_err;
+}
+
+/**
+ * persistent_live__new - begin to follow a session
+ * @what: its name, or "id=ID"
+ *
+ * Return: the object, or an ERR_PTR() when the user was told what is wrong
+ */
+struct persistent_live *persistent_live__new(const char *what)
+{
+	struct persistent_live *live;
+	char msg[STRERR_BUFSIZE];
+	int err;
+
+	err = persistent__check_support();
+	if (err)
+		return ERR_PTR(err);
+
+	live = calloc(1, sizeof(*live));
+	if (!live)
+		return ERR_PTR(-ENOMEM);
+
+	live->ps = persistent_session__open(what);
+	if (IS_ERR(live->ps)) {
+		err = PTR_ERR(live->ps);
+		free(live);
+		return ERR_PTR(err);
+	}
+
+	err = live__map(live);
+	if (!err)
+		err = live__take(live);
+	if (!err) {
+		live->evlist = persistent_session__new_evlist(live->ps);
+		err = live->evlist ? 0 : -errno;
+	}
+	if (!err)
+		return live;
+
+	pr_err("Cannot follow the persistent session '%s': %s\n", live->ps->name,
+	       str_error_r(-err, msg, sizeof(msg)));
+	evlist__delete(live->evlist);
+	persistent_live__delete(live);
+	return ERR_PTR(err);
+}
+
+/**
+ * persistent_live__evlist - the events of the session
+ * @live: the session
+ *
+ * Return: the evlist, which now is the caller's, for evlist__delete(). Reads need it.
+ */
+struct evlist *persistent_live__evlist(struct persistent_live *live)
+{
+	return live->evlist;
+}
+
+static int buffer__deliver(struct live_buffer *buf, struct persistent_live *live,
+			   persistent_live_event_t process, void *data)
+{
+	union perf_event *event = NULL;
+	__u64 time;
+	int err;
+
+	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
+		/* Events may have joined the buffer since it was opened. */
+		if (!evlist__event2evsel(live->evlist, event))
+			continue;
+		if (!persistent_record_time(event, live->evlist, &time))
+			continue;
+		err = process(event, time, data);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/**
+ * persistent_live__read - hand out what came since the last time
+ * @live: the session
+ * @process: takes each record; what is not 0 ends the read, and is returned
+ * @data: for @process
+ *
+ * Records of one read go to @process by buffer, oldest first.
+ *
+ * Return: 0, or a negative errno if no buffer can be read.
+ */
+int persistent_live__read(struct persistent_live *live, persistent_live_event_t process, void *data)
+{
+	int err = live__take(live);
+
+	for (int sideband = 1; !err && sideband >= 0; sideband--) {
+		for (int i = 0; !err && i < live->nr_buffers; i++) {
+			struct live_buffer *buf = &live->buffers[i];
+
+			if (buf->sideband == sideband && !buf->failed)
+				err = buffer__deliver(buf, live, process, data);
+		}
+	}
+	return err;
+}
+
+/**
+ * persistent_live__delete - end it; the session goes on
+ * @live: the session, or NULL
+ *
+ * Tells the user if some records were overwritten before they were read.
+ */
+void persistent_live__delete(struct persistent_live *live)
+{
+	if (!live)
+		return;
+
+	if (live->gap)
+		pr_warning("%llu bytes of records were overwritten before they were read: the buffers of '%s' are too small for that.\n",
+			   (unsigned long long)live->gap, live->ps->name);
+	for (int i = 0; i < live->nr_buffers; i++) {
+		perf_snapshot__delete(live->buffers[i].snap);
+		if (live->buffers[i].base)
+			munmap(live->buffers[i].base, live->buffers[i].len);
+	}
+	free(live->buffers);
+	persistent_session__close(live->ps);
+	free(live);
+}

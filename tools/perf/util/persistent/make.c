@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf record -P NAME: make a persistent session, and leave it to the kernel.
+ *
+ * Each CPU gets two ring buffers:
+ *
+ *	side-band	comm, mmap2, task, ksymbol and bpf_event records of a
+ *			dummy event; they name the samples, and are few, so
+ *			that a small buffer of their own reaches back further
+ *			than any flood of samples
+ *	samples		of all events of the CPU: the first event maps the
+ *			buffer, the others are redirected into it
+ *			(PERF_EVENT_IOC_SET_OUTPUT)
+ *
+ * All events of a CPU share one sample buffer, so that the window from its
+ * oldest to its newest record is the same for all of them, and the memory does
+ * not grow with their number. Whoever wants a window for an event that others
+ * cannot shorten makes another session, or adds the event (--add): what is
+ * added has a buffer of its own.
+ *
+ * The side-band is recorded on all CPUs, also where only some are sampled:
+ * tasks migrate.
+ *
+ * With -p or -t, each thread has these two buffers in place of each CPU: events
+ * that follow different tasks cannot share one. Threads that come later are not
+ * followed.
+ *
+ * It is all or nothing. Everything that can fail for want of a PMU, permission
+ * or memory comes first (open, filter, map, redirect). Then the session is
+ * created as a partial one, which nobody else sees and which ends with any of
+ * its file descriptors, and completed when all its events are in and run. So
+ * does it end when this process is killed half-way. Before a session is ended to
+ * be replaced, a child makes the new one in the same way, under another name, and
+ * exits: what the kernel would refuse, it refuses then. Events that are added to a
+ * session in use cannot be hidden; there, a failure takes them back one by one
+ * (PERF_EVENT_IOC_CLAIM), and signals wait until it is over.
+ */
+#include "persistent.h"
+#include "../cpumap.h"
+#include "../debug.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../perf_api_probe.h"
+#include "../record.h"
+#include "../callchain.h"
+#include "../target.h"
+#include "../util.h"
+
+#include <internal/lib.h>
+#include <internal/xyarray.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/string.h>
+#include <perf/cpumap.h>
+#include <perf/threadmap.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FD(e, x, y) (*(int *)xyarray__entry((e)->core.fd, x, y))
+
+/**
+ * struct maker - a session in the making
+ * @opts: options of perf record
+ * @evlist: events to put into it; the side-band event is the tracking one
+ * @sideband: the side-band event
+ * @name: of the session
+ * @existing: the session of that name, opened, or NULL
+ * @add: add to @existing
+ * @replace: end @existing
+ * @id: id of the session, once it has one
+ * @tasks: the events follow tasks (-p, -t)
+ * @sample_size: bytes of a sample buffer
+ * @memory: bytes of all buffers made
+ * @nr_buffers: number of them
+ * @nr_sideband: number of those for side-band
+ * @nr_events: file descriptors given to the session
+ * @fds: these file descriptors
+ */
+struct maker {
+	struct record_opts		*opts;
+	struct evlist			*evlist;
+	struct evsel			*sideband;
+	const char			*name;
+	struct persistent_session	*existing;
+	bool				add;
+	bool				replace;
+	bool				tasks;
+	u64				id;
+	size_t				sample_size;
+	size_t				memory;
+	int				nr_buffers;
+	int				nr_sideband;
+	int				nr_events;
+	int				*fds;
+};
+
+static int maker__find_existing(struct maker *m)
+{
+	u64 id;
+
+	if (!persistent__find_id(m->name, &id)) {
+		if (!m->add)
+			return 0;
+		pr_err("There is no persistent session '%s' to add events to: make it without --add.\n",
+		       m->name);
+		return -ENOENT;
+	}
+
+	if (!m->add && !m->replace) {
+		pr_err("The persistent session '%s' exists already: --add adds events to it, --replace ends it first.\n",
+		       m->name);
+		return -EEXIST;
+	}
+
+	m->existing = persistent_session__open(m->name);
+	if (IS_ERR(m->existing)) {
+		int err = PTR_ERR(m->existing);
+
+		m->existing = NULL;
+		return err;
+	}
+	if (m->add)
+		m->id = id;
+	return 0;
+}
+
+/* One clock for the whole session: else its records could not be ordered. */
+static int maker__choose_clock(struct maker *m)
+{
+	const struct perf_event_attr *attr;
+	struct record_opts *opts = m->opts;
+
+	if (m->add) {
+		attr = &m->existing->events[0].attr;
+		if (opts->use_clockid &&
+		    (!attr->use_clockid || attr->clockid != opts->clockid)) {
+			pr_err("-k does not name the clock of the persistent session '%s': leave it out with --add.\n",
+			       m->name);
+			return -EINVAL;
+		}
+		opts->use_clockid = attr->use_clockid;
+		opts->clockid = attr->clockid;
+	} else if (!opts->use_clockid) {
+		/* One that user space can read: for the time of day. */
+		opts->use_clockid = true;
+		opts->clockid = CLOCK_MONOTONIC;
+	}
+	return 0;
+}
+
+static bool maker__has_sideband(struct maker *m, int cpu)
+{
+	/* Which task it is that an event follows, nobody can tell. */
+	if (!m->add || m->tasks)
+		return false;
+
+	for (int i = 0; i < m->existing->nr_events; i++) {
+		const struct persistent_event *event = &m->existing->events[i];
+
+		if (event->cpu == cpu && persistent_event__is_sideband(event))
+			return true;
+	}
+	return false;
+}
+
+static void maker__config_attr(struct maker *m, struct evsel *evsel)
+{
+	struct perf_event_attr *attr = &evsel->core.attr;
+	bool sideband = evsel == m->sideband;
+
+	attr->inherit	     = 0;
+	attr->inherit_stat   = 0;
+	attr->enable_on_exec = 0;
+	attr->disabled	     = 1;
+	attr->write_backward = 1;
+	attr->sample_id_all  = 1;
+	attr->sample_type   |= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME;
+	attr->sample_type   &= ~PERF_SAMPLE_ID;
+	attr->read_format    = PERF_FORMAT_ID | PERF_FORMAT_LOST;
+
+	if (!sideband)
+		return;
+
+	attr->mmap	= 1;
+	attr->mmap2	= 1;
+	attr->comm	= 1;
+	attr->comm_exec	= 1;
+	attr->task	= 1;
+	attr->ksymbol	= 1;
+	attr->bpf_event	= !m->opts->no_bpf_event;
+	attr->build_id	= perf_can_record_build_id();
+}
+
+static int maker__config(struct maker *m)
+{
+	struct evlist *evlist = m->evlist;
+	struct record_opts *opts = m->opts;
+	struct evsel *evsel;
+
+	/* Of nobody in particular: else maps are made of a user's threads. */
+	opts->target.uid = UINT_MAX;
+	if (m->tasks) {
+		/* One event that follows it, not one for each CPU. */
+		opts->target.per_thread = true;
+		opts->ignore_missing_thread = false;
+		opts->sample_cpu = true;
+	}
+	if (evlist__create_maps(evlist, &opts->target) < 0) {
+		if (m->tasks)
+			pr_err("No such process or thread: %s\n",
+			       opts->target.pid ?: opts->target.tid);
+		else
+			pr_err("No such CPUs: %s\n", opts->target.cpu_list);
+		return -EINVAL;
+	}
+
+	m->sideband = evlist__findnew_tracking_event(evlist, /*system_wide=*/!m->tasks);
+	if (!m->sideband)
+		return -ENOMEM;
+
+	if (maker__choose_clock(m))
+		return -EINVAL;
+	opts->no_inherit = true;
+	opts->overwrite = true;
+	opts->sample_identifier = true;
+
+	if (record_opts__config(opts))
+		return -EINVAL;
+
+	evlist__config(evlist, opts, &callchain_param);
+	evlist__for_each_entry(evlist, evsel)
+		maker__config_attr(m, evsel);
+	return 0;
+}
+
+static int maker__open(struct maker *m)
+{
+	struct target *target = &m->opts->target;
+	struct evsel *evsel;
+	char msg[BUFSIZ];
+	int err;
+
+	evlist__for_each_entry(m->evlist, evsel) {
+try_again:
+		if (!evsel__open(evsel, evsel->core.cpus, evsel->core.threads))
+			continue;
+
+		err = -errno;
+		if (evsel__fallback(evsel, target, -err, msg, sizeof(msg))) {
+			if (verbose > 0)
+				pr_warning("%s\n", msg);
+			goto try_again;
+		}
+		evsel__open_strerror(evsel, target, -err, msg, sizeof(msg));
+		pr_err("%s\n", msg);
+		return err;
+	}
+
+	if (evlist__apply_filters(m->evlist, &evsel, target)) {
+		err = -errno;
+		pr_err("Cannot set the filter \"%s\" on %s: %s\n", evsel->filter ?: "BPF",
+		       evsel__name(evsel), str_error_r(-err, msg, sizeof(msg)));
+		return err ?: -EINVAL;
+	}
+	return 0;
+}
+
+static int maker__map(struct maker *m, int fd, size_t size)
+{
+	char msg[STRERR_BUFSIZE];
+	int err;
+
+	/*
+	 * It stays mapped until this process exits: the session takes over the
+	 * buffer that its creator has.
+	 */
+	if (mmap(NULL, size + page_size, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED) {
+		m->memory += size + page_size;
+		m->nr_buffers++;
+		return 0;
+	}
+
+	err = -errno;
+	if (err == -EPERM)
+		pr_err("No permission for %zu KiB of locked memory per %s: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
+		       size / 1024, m->tasks ? "thread" : "CPU");
+	else
+		pr_err("Cannot map a ring buffer of %zu KiB: %s\n", size / 1024,
+		       str_error_r(-err, msg, sizeof(msg)));
+	return err;
+}
+
+static int maker__redirect(struct evsel *evsel, int fd, int output_fd)
+{
+	char msg[STRERR_BUFSIZE];
+	int err;
+
+	if (!ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, output_fd))
+		return 0;
+
+	err = -errno;
+	pr_err("Cannot let %s share the sample buffer: %s\n", evsel__name(evsel),
+	       str_error_r(-err, msg, sizeof(msg)));
+	return err;
+}
+
+static void maker__take(struct maker *m, int fd)
+{
+	m->fds[m->nr_events++] = fd;
+}
+
+/*
+ * Buffers of one CPU, or of one thread on any CPU; they join the session in the order
+ * in which they are taken.
+ */
+static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int thread)
+{
+	int idx, fd, output_fd = -1, err;
+	struct evsel *evsel;
+
+	idx = perf_cpu_map__idx(m->sideband->core.cpus, cpu);
+	if (idx >= 0 && !maker__has_sideband(m, cpu.cpu)) {
+		fd = FD(m->sideband, idx, thread);
+		err = maker__map(m, fd, PERSISTENT_SIDEBAND_SIZE);
+		if (err)
+			return err;
+		m->nr_sideband++;
+		maker__take(m, fd);
+	}
+
+	evlist__for_each_entry(m->evlist, evsel) {
+		if (evsel == m->sideband)
+			continue;
+
+		idx = perf_cpu_map__idx(evsel->core.cpus, cpu);
+		if (idx < 0)
+			continue;
+
+		fd = FD(evsel, idx, thread);
+		if (output_fd < 0) {
+			err = maker__map(m, fd, m->sample_size);
+			output_fd = fd;
+		} else {
+			err = maker__redirect(evsel, fd, output_fd);
+		}
+		if (err)
+			return err;
+		maker__take(m, fd);
+	}
+	return 0;
+}
+
+static int maker__prepare(struct maker *m)
+{
+	int idx, err, nr_threads = perf_thread_map__nr(m->evlist->core.threads);
+	struct perf_cpu_map *cpus = m->evlist->core.all_cpus;
+	struct perf_cpu cpu;
+
+	m->fds = calloc((size_t)perf_cpu_map__nr(cpus) * nr_threads * m->evlist->core.nr_entries,
+			sizeof(*m->fds));
+	if (!m->fds)
+		return -ENOMEM;
+
+	perf_cpu_map__for_each_cpu(cpu, idx, cpus) {
+		for (int thread = 0; thread < nr_threads; thread++) {
+			err = maker__prepare_one(m, cpu, thread);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int maker__unclaim(struct maker *m, int fd, u32 flags)
+{
+	struct perf_persistent_arg arg = {
+		.size  = sizeof(arg),
+		.flags = flags,
+		.id    = m->id,
+	};
+
+	scnprintf(arg.name, sizeof(arg.name), "%s", m->name);
+	if (ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg))
+		return -errno;
+
+	m->id = arg.id;
+	return 0;
+}
+
+static void maker__unclaim_error(struct maker *m, int err)
+{
+	char msg[STRERR_BUFSIZE];
+
+	switch (err) {
+	case -EEXIST:
+		pr_err("Somebody else has made a persistent session '%s' just now.\n", m->name);
+		break;
+	case -EDQUOT:
+		pr_err("You have as many persistent sessions as /proc/sys/kernel/perf_persistent_max allows: end one (perf ctl -l, perf ctl -d NAME).\n");
+		break;
+	case -EPERM:
+		pr_err("No permission to leave %zu KiB of buffers locked: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
+		       m->memory / 1024);
+		break;
+	case -EACCES:
+		pr_err("No permission to add events to the persistent session '%s': that takes its owner or CAP_PERFMON.\n",
+		       m->name);
+		break;
+	case -EINVAL:
+		pr_err("The kernel refuses '%s' as a persistent session: its name is reserved, or one of its events cannot be persistent (AUX area, groups).\n",
+		       m->name);
+		break;
+	case -EOPNOTSUPP:
+		pr_err("This kernel cannot make events of %s persistent.\n",
+		       m->tasks ? "tasks" : "this kind");
+		break;
+	default:
+		pr_err("Cannot make the persistent session '%s': %s\n", m->name,
+		       str_error_r(-err, msg, sizeof(msg)));
+		break;
+	}
+}
+
+static int maker__hand_over(struct maker *m)
+{
+	u32 flags = m->add ? 0 : PERF_PERSISTENT_PARTIAL;
+	int i, err = 0;
+
+	for (i = 0; i < m->nr_events; i++) {
+		err = maker__unclaim(m, m->fds[i], flags);
+		if (err)
+			goto out_undo;
+	}
+
+	for (int n = 0; n < m->nr_events; n++) {
+		if (ioctl(m->fds[n], PERF_EVENT_IOC_ENABLE, 0)) {
+			err = -errno;
+			goto out_undo;
+		}
+	}
+
+	/* The completing one. */
+	if (!m->add)
+		err = maker__unclaim(m, m->fds[0], 0);
+	if (!err)
+		return 0;
+
+out_undo:
+	/* A partial session ends with the file descriptors of this process. */
+	while (m->add && i-- > 0)
+		ioctl(m->fds[i], PERF_EVENT_IOC_CLAIM);
+	maker__unclaim_error(m, err);
+	return err;
+}
+
+/* Make all of it but the last step; what there is ends with this process. */
+static int maker__rehearse(struct maker *m)
+{
+	char name[PERF_PERSISTENT_NAME_LEN];
+	const char *real_name = m->name;
+	int err;
+
+	err = maker__config(m);
+	if (!err)
+		err = maker__open(m);
+	if (!err)
+		err = maker__prepare(m);
+	if (err)
+		return err;
+
+	scnprintf(name, sizeof(name), "_replace-%d", getpid());
+	m->name = name;
+	for (int i = 0; !err && i < m->nr_events; i++)
+		err = maker__unclaim(m, m->fds[i], PERF_PERSISTENT_PARTIAL);
+	m->name = real_name;
+
+	/* The session that is to be replaced makes room for one. */
+	if (err == -EDQUOT && !m->id)
+		return 0;
+	if (err)
+		maker__unclaim_error(m, err);
+	return err;
+}
+
+static int maker__try_replace(struct maker *m)
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(maker__rehearse(m) ? 1 : 0);
+
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+
+	pr_err("The persistent session '%s' that is to be replaced stays. (For a moment there is memory for both; to do without, end it first: perf ctl -d %s.)\n",
+	       m->name, m->name);
+	return -EINVAL;
+}
+
+static int maker__commit(struct maker *m)
+{
+	sigset_t all, old;
+	int err = 0;
+
+	if (!m->nr_events) {
+		pr_err("No CPU has any of the events.\n");
+		return -ENODEV;
+	}
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	if (m->replace && m->existing) {
+		err = persistent_session__claim(m->existing);
+		persistent_session__close(m->existing);
+		m->existing = NULL;
+		if (err)
+			pr_err("Cannot end the persistent session '%s' that is to be replaced.\n",
+			       m->name);
+	}
+	if (!err)
+		err = maker__hand_over(m);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+static void maker__print(struct maker *m)
+{
+	struct evsel *evsel;
+	bool first = true;
+
+	fprintf(stderr, "[ perf record: persistent session '%s' (id %llu): %s ", m->name,
+		(unsigned long long)m->id, m->add ? "added" : "recording");
+	evlist__for_each_entry(m->evlist, evsel) {
+		if (evsel == m->sideband)
+			continue;
+		fprintf(stderr, "%s%s", first ? "" : ", ", evsel__name(evsel));
+		first = false;
+	}
+	fprintf(stderr, " ]\n");
+	fprintf(stderr, "[ perf record: %d events in %d ring buffers, %zu KiB of memory ",
+		m->nr_events, m->nr_buffers, m->memory / 1024);
+	fprintf(stderr, "(per %s %zu KiB for samples", m->tasks ? "thread" : "CPU",
+		m->sample_size / 1024);
+	if (m->nr_sideband)
+		fprintf(stderr, ", %d KiB for side-band", PERSISTENT_SIDEBAND_SIZE / 1024);
+	fprintf(stderr, ") ]\n");
+	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->name);
+	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->name);
+}
+
+/**
+ * persistent__make - make a persistent session, or add events to one
+ * @p: the options of persistent events
+ * @evlist: the events that -e named
+ * @opts: the other options of perf record
+ *
+ * Tells the user what it made, or what is wrong.
+ *
+ * Return: 0, or a negative errno.
+ */
+int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct record_opts *opts)
+{
+	struct maker m = {
+		.opts	 = opts,
+		.evlist	 = evlist,
+		.name	 = p->make,
+		.add	 = p->add,
+		.replace = p->replace,
+		.tasks	 = opts->target.pid || opts->target.tid,
+		.sample_size = opts->mmap_pages == UINT_MAX ? PERSISTENT_SAMPLE_SIZE :
+			       (size_t)opts->mmap_pages * page_size,
+	};
+	int err;
+
+	err = persistent__check_support();
+	if (!err)
+		err = maker__find_existing(&m);
+	if (!err && m.replace && m.existing)
+		err = maker__try_replace(&m);
+	if (!err)
+		err = maker__config(&m);
+	if (!err)
+		err = maker__open(&m);
+	if (!err)
+		err = maker__prepare(&m);
+	if (!err)
+		err = maker__commit(&m);
+	if (!err && !quiet)
+		maker__print(&m);
+
+	free(m.fds);
+	persistent_session__close(m.existing);
+	/* Buffers stay mapped until exit; that the session may have them. */
+	evlist__close(evlist);
+	return err;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The options of perf record that make and read persistent sessions: what goes
+ * together and what does not, with a sentence for everything that does not.
+ */
+#include "persistent.h"
+#include "../callchain.h"
+#include "../debug.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../record.h"
+#include "../target.h"
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PMU	"persistent/"
+
+static const char not_with_sessions[] = "not go with persistent sessions";
+
+struct conflict {
+	bool		given;
+	const char	*option;
+};
+
+/* Where -P used to stand for --period, the old habit must find the new way. */
+static int refuse_make(void)
+{
+	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and one of -a, -C LIST, -p PID and -t TID, and takes no command. (For sample periods, once also -P, use --period.)\n");
+	return -EINVAL;
+}
+
+static bool names_session(const char *str)
+{
+	const char *pos = str;
+
+	while ((pos = strstr(pos, PMU)) != NULL) {
+		if (pos == str || strchr(",{ ", pos[-1]))
+			return true;
+		pos += strlen(PMU);
+	}
+	return false;
+}
+
+/**
+ * persistent_opts__parse_event - take an -e that names a persistent session
+ * @p: the options
+ * @str: what follows -e
+ *
+ * Sessions are not for the event parser: it knows their names from sysfs alone,
+ * and would open them as it opens counters.
+ *
+ * Return: 1 if @str is taken, 0 if it is for the event parser, or -ENOMEM.
+ */
+int persistent_opts__parse_event(struct persistent_opts *p, const char *str)
+{
+	const char *name = str + strlen(PMU);
+	size_t len;
+	u64 id;
+
+	if (!names_session(str)) {
+		p->other_events = true;
+		return 0;
+	}
+
+	len = strstarts(str, PMU) ? strcspn(name, "/,=") : 0;
+	if (name[len] == '=')
+		len = strcspn(name, "/,");
+
+	/* A second session, other terms, modifiers: persistent_opts__check() tells. */
+	if (p->read || !len || strcmp(name + len, "/")) {
+		p->other_events = true;
+		if (p->read)
+			return 1;
+		len = 0;
+	}
+
+	if (persistent__parse_id(name, len, "config=", &id) ||
+	    persistent__parse_id(name, len, "id=", &id)) {
+		if (asprintf(&p->read, "id=%llu", (unsigned long long)id) < 0)
+			p->read = NULL;
+	} else if (memchr(name, '=', len)) {
+		p->other_events = true;
+		p->read = strdup("");
+	} else {
+		p->read = strndup(name, len);
+	}
+	return p->read ? 1 : -ENOMEM;
+}
+
+void persistent_opts__exit(struct persistent_opts *p)
+{
+	zfree(&p->read);
+}
+
+static int refuse(const struct conflict *conflicts, size_t nr, const char *why)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (conflicts[i].given) {
+			pr_err("%s %s.\n", conflicts[i].option, why);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_common(const struct persistent_opts *p, struct record_opts *opts)
+{
+	const struct conflict conflicts[] = {
+		{ opts->target.uid_str,			"-u does"	},
+		{ opts->target.per_thread,		"--per-thread does" },
+		{ opts->target.initial_delay,		"-D does"	},
+		{ opts->threads_spec,			"--threads does" },
+		{ opts->kcore,				"--kcore does"	},
+		{ opts->nr_cblocks,			"--aio does"	},
+		{ opts->comp_level && !p->recorder,	"-z does"	},
+		{ opts->ctl_fd >= 0,			"--control does" },
+		{ opts->auxtrace_snapshot_opts || opts->auxtrace_sample_opts,
+							"AUX area tracing does" },
+	};
+
+	return refuse(conflicts, ARRAY_SIZE(conflicts), not_with_sessions);
+}
+
+static int check_make(struct persistent_opts *p, struct evlist *evlist,
+		      struct record_opts *opts, int argc)
+{
+	const char *error = persistent__name_error(p->make);
+	bool cpus = opts->target.system_wide || opts->target.cpu_list;
+	bool tasks = opts->target.pid || opts->target.tid;
+	struct evsel *evsel;
+
+	if (argc || !evlist->core.nr_entries || (!cpus && !tasks))
+		return refuse_make();
+
+	if (cpus && tasks) {
+		pr_err("-p and -t follow tasks to whatever CPU they run on, -a and -C record CPUs: with -P, use one of them (--add adds the other).\n");
+		return -EINVAL;
+	}
+
+	if (error) {
+		pr_err("'%s' cannot be the name of a persistent session: %s.\n", p->make, error);
+		return refuse_make();
+	}
+
+	if (p->add && p->replace) {
+		pr_err("--add keeps what the session records, --replace ends it: use one of them.\n");
+		return -EINVAL;
+	}
+
+	if (p->output) {
+		pr_err("-o names the file for reading a session; -P writes none: leave -o out, and give it to perf record -e persistent/%s/.\n",
+		       p->make);
+		return -EINVAL;
+	}
+
+	if (evlist__nr_groups(evlist)) {
+		pr_err("Events of a group cannot be persistent: name them without the braces.\n");
+		return -EINVAL;
+	}
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (!list_empty(&evsel->bpf_filters)) {
+			pr_err("The --filter on %s is a BPF program, which ends with perf: only the filters of tracepoints stay with a persistent session.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
+		if (evsel->cgrp || evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
+			pr_err("%s cannot be persistent: -G and AUX area tracing do not go with persistent sessions.\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
+	}
+
+	if (opts->record_switch_events_set) {
+		pr_err("--switch-events would flood the side-band of a persistent session: record sched:sched_switch.\n");
+		return -EINVAL;
+	}
+
+	if (opts->auxtrace_mmap_pages) {
+		pr_err("-m takes one size with -P: there are no AUX areas.\n");
+		return -EINVAL;
+	}
+
+	if (opts->mmap_pages != UINT_MAX && (opts->mmap_pages & (opts->mmap_pages - 1))) {
+		pr_err("-m wants a power of two.\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What was said when the session was made cannot be said again to its readers. */
+static int refuse_chosen(struct record_opts *opts, const char *why)
+{
+	const struct conflict conflicts[] = {
+		{ opts->user_freq != UINT_MAX,		"-F was" },
+		{ opts->user_interval != ULLONG_MAX,	"-c was" },
+		{ callchain_param.enabled,		"-g was" },
+		{ opts->branch_stack,			"-b was" },
+		{ opts->mmap_pages != UINT_MAX,		"-m was" },
+		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
+	};
+
+	return refuse(conflicts, ARRAY_SIZE(conflicts), why);
+}
+
+static int check_read(struct persistent_opts *p, struct record_opts *opts)
+{
+	if (p->other_events) {
+		pr_err("A persistent session is read by itself, and as a whole: perf record -e persistent/NAME/ (or persistent/config=ID/).\n");
+		return -EINVAL;
+	}
+
+	if (opts->use_clockid) {
+		pr_err("-k is --clockid, which was chosen when the session was made; to end the session after reading it, use --kill.\n");
+		return -EINVAL;
+	}
+
+	return refuse_chosen(opts,
+			     "chosen when the session was made (perf record -P); it cannot be given for reading");
+}
+
+/**
+ * persistent_opts__check_top - can perf top follow the session with these options?
+ * @p: the options of persistent events
+ * @opts: the other options of perf top
+ *
+ * Return: 0, or -EINVAL when the user was told what is wrong.
+ */
+int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
+{
+	static const char why[] =
+		"chosen when the session was made (perf record -P); it cannot be given to show it";
+	const struct conflict chosen = { opts->target.cpu_list, "-C was" };
+	const struct conflict user = { opts->target.uid_str, "-u does" };
+
+	if (p->other_events) {
+		pr_err("A persistent session is shown by itself, and as a whole: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");
+		return -EINVAL;
+	}
+
+	return refuse_chosen(opts, why) ?: refuse(&chosen, 1, why) ?:
+	       refuse(&user, 1, not_with_sessions);
+}
+
+/**
+ * persistent_opts__check - do the options make sense together?
+ * @p: the options of persistent events
+ * @evlist: the events that -e named
+ * @opts: the other options of perf record
+ * @argc: number of words of the command to run
+ *
+ * Return: 0, or -EINVAL when the user was told what is wrong.
+ */
+int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
+			   struct record_opts *opts, int argc)
+{
+	int err;
+
+	if (p->make && p->read) {
+		pr_err("-P makes a persistent session, -e persistent/NAME/ reads one: do one at a time.\n");
+		return -EINVAL;
+	}
+
+	if (!p->make && (p->add || p->replace)) {
+		pr_err("--add and --replace say how -P NAME makes a session.\n");
+		return -EINVAL;
+	}
+
+	if (!p->read && p->kill) {
+		pr_err("--kill ends the session that -e persistent/NAME/ reads; without reading it, perf ctl -d NAME does.\n");
+		return -EINVAL;
+	}
+
+	err = p->make ? check_make(p, evlist, opts, argc) : check_read(p, opts);
+	return err ?: check_common(p, opts);
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Read a persistent session: open its events, copy its buffers, and tell what the
+ * records in them mean. What becomes of all that is up to who asked for it (put()).
+ *
+ * A pass copies all buffers back to back, samples before side-band, so that the
+ * side-band covers all samples. Only then are the copies handed on, each from its
+ * oldest record to its newest. The first pass comes before anything is synthesized or
+ * written: that would fill the buffers with our own doing and push out what they
+ * are read for.
+ *
+ * A process that lives now is described as it is now, from /proc, with time 0;
+ * one that has exited is known from the side-band. Side-band records change the
+ * description at their own time. One of them needs care: PERF_RECORD_FORK
+ * makes a reader forget what it knows of the process and begin with its
+ * parent's maps. That is right if all of its later records are there. If some
+ * buffer does not reach back as far, they may be gone; then the description
+ * from /proc is better, and the fork of a process that still lives, or that somebody
+ * else knows, is left out.
+ */
+#include "reader.h"
+#include "persistent.h"
+#include "../cpumap.h"
+#include "../data.h"
+#include "../debug.h"
+#include "../event.h"
+#include "../evlist.h"
+#include "../evsel.h"
+#include "../header.h"
+#include "../machine.h"
+#include "../record.h"
+#include "../session.h"
+#include "../symbol.h"
+#include "../synthetic-events.h"
+#include "../target.h"
+#include "../util.h"
+
+#include <internal/evlist.h>
+#include <internal/evsel.h>
+#include <internal/lib.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <perf/cpumap.h>
+#include <perf/event.h>
+#include <perf/threadmap.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+/* Buffers */
+
+bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event)
+{
+	struct perf_cpu cpu = { .cpu = event->cpu };
+
+	/* Tasks migrate: the side-band of other CPUs names samples of these. */
+	return !r->cpus || persistent_event__is_sideband(event) ||
+	       perf_cpu_map__has(r->cpus, cpu);
+}
+
+static int buffer__map(struct persistent_buffer *buf, const struct persistent_event *event)
+{
+	struct perf_snapshot_buffer snap = {
+		.fd  = event->fd,
+		.cpu = event->cpu,
+	};
+
+	buf->event = event;
+	buf->sideband = persistent_event__is_sideband(event);
+	buf->len = event->data_size + page_size;
+	buf->base = mmap(NULL, buf->len, PROT_READ, MAP_SHARED, event->fd, 0);
+	if (buf->base == MAP_FAILED) {
+		buf->base = NULL;
+		return -errno;
+	}
+
+	snap.base = buf->base;
+	snap.len = buf->len;
+	buf->snap = perf_snapshot__new(&snap);
+	return buf->snap ? 0 : -errno;
+}
+
+static void buffer__unmap(struct persistent_buffer *buf)
+{
+	perf_snapshot__delete(buf->snap);
+	if (buf->base)
+		munmap(buf->base, buf->len);
+}
+
+static int reader__map(struct persistent_reader *r)
+{
+	char msg[STRERR_BUFSIZE];
+	bool samples = false;
+	int err;
+
+	r->buffers = calloc(r->ps->nr_events, sizeof(*r->buffers));
+	if (!r->buffers)
+		return -ENOMEM;
+
+	for (int sideband = 0; sideband < 2; sideband++) {
+		for (int i = 0; i < r->ps->nr_events; i++) {
+			const struct persistent_event *event = &r->ps->events[i];
+
+			if (event->buffer_index != event->index ||
+			    persistent_event__is_sideband(event) != sideband ||
+			    !persistent_reader__wants(r, event))
+				continue;
+
+			err = buffer__map(&r->buffers[r->nr_buffers++], event);
+			if (err) {
+				pr_err("Cannot map the buffer of event %u on CPU %d of session '%s': %s\n",
+				       event->index, event->cpu, r->ps->name,
+				       str_error_r(-err, msg, sizeof(msg)));
+				return err;
+			}
+			samples |= !sideband;
+		}
+	}
+
+	if (!samples) {
+		pr_err("Session '%s' has no events%s%s: see perf ctl -i %s.\n", r->ps->name,
+		       r->cpus ? " on CPUs " : "", r->cpus ? r->opts->target.cpu_list : "",
+		       r->ps->name);
+		return -ENOENT;
+	}
+	return 0;
+}
+
+/**
+ * persistent_reader__take - copy all buffers
+ * @r: the reader
+ * @flags: of perf_snapshot__take()
+ *
+ * A buffer that cannot be read does not keep the others from it, while there are any.
+ *
+ * Return: 0, or a negative errno if none could be read.
+ */
+int persistent_reader__take(struct persistent_reader *r, unsigned int flags)
+{
+	char msg[STRERR_BUFSIZE];
+	int last_err = 0, nr_read = 0;
+
+	/* What fails here is found again by the take. */
+	for (int i = 0; i < r->nr_buffers; i++)
+		perf_snapshot__prepare(r->buffers[i].snap);
+
+	for (int i = 0; i < r->nr_buffers; i++) {
+		struct persistent_buffer *buf = &r->buffers[i];
+
+		buf->err = perf_snapshot__take(buf->snap, flags | PERF_SNAPSHOT_NO_PAUSE);
+		if (buf->err)
+			last_err = buf->err;
+		else if (!buf->sideband)
+			nr_read++;
+	}
+
+	for (int i = 0; i < r->nr_buffers; i++) {
+		struct persistent_buffer *buf = &r->buffers[i];
+
+		if (buf->err)
+			pr_err("Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
+			       buf->event->index, buf->event->cpu, r->ps->name,
+			       str_error_r(-buf->err, msg, sizeof(msg)));
+	}
+	if (last_err && nr_read)
+		r->incomplete = true;
+	return nr_read ? 0 : last_err;
+}
+
+/* Records */
+
+static int process_synthesized(const struct perf_tool *tool, union perf_event *event,
+			       struct perf_sample *sample __maybe_unused,
+			       struct machine *machine __maybe_unused)
+{
+	struct persistent_reader *r = container_of(tool, struct persistent_reader, tool);
+
+	return r->put(r, event, event->header.size);
+}
+
+static bool is_alive(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+static bool is_stale_fork(struct persistent_reader *r, union perf_event *event)
+{
+	__u64 time;
+
+	return event->header.type == PERF_RECORD_FORK &&
+	       event->fork.pid == event->fork.tid &&
+	       persistent_record_time(event, r->evlist, &time) && time < r->complete_since &&
+	       (is_alive(event->fork.pid) || (r->knows && r->knows(r, event->fork.pid)));
+}
+
+static void reader__find_windows(struct persistent_reader *r)
+{
+	struct snapshot_cover cover;
+
+	for (int i = 0; i < r->nr_buffers; i++) {
+		struct persistent_buffer *buf = &r->buffers[i];
+
+		snapshot_cover__fill(&cover, buf->event->cpu, buf->err, buf->snap, r->evlist);
+		if (buf->cover.data_size)
+			snapshot_cover__add(&buf->cover, &cover);
+		else
+			buf->cover = cover;
+		if (buf->sideband && cover.err)
+			r->complete_since = -1ULL;
+		else if (buf->sideband && cover.wrapped)
+			r->complete_since = max(r->complete_since, buf->cover.oldest);
+	}
+}
+
+static int buffer__write(struct persistent_buffer *buf, struct persistent_reader *r)
+{
+	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
+	union perf_event *event = NULL;
+	size_t len = 0;
+	char *run;
+	int err;
+
+	if (!info->len)
+		return 0;
+
+	run = malloc(info->len);
+	if (!run)
+		return -ENOMEM;
+
+	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
+		if (is_stale_fork(r, event))
+			continue;
+		/* A reader would stop there. */
+		if (!evlist__event2evsel(r->evlist, event)) {
+			r->unknown++;
+			continue;
+		}
+		memcpy(run + len, event, event->header.size);
+		len += event->header.size;
+		r->samples += event->header.type == PERF_RECORD_SAMPLE;
+		buf->nr_records++;
+	}
+	err = r->put(r, run, len);
+	free(run);
+	perf_snapshot__release(buf->snap);
+	return err;
+}
+
+/**
+ * persistent_reader__put_pass - hand on what the last persistent_reader__take() copied
+ * @r: the reader
+ *
+ * Ends with PERF_RECORD_FINISHED_ROUND. The copies are freed.
+ *
+ * Return: 0, a negative errno, or what put() returned to end it.
+ */
+int persistent_reader__put_pass(struct persistent_reader *r)
+{
+	struct perf_event_header round = {
+		.size = sizeof(round),
+		.type = PERF_RECORD_FINISHED_ROUND,
+	};
+	int err;
+
+	reader__find_windows(r);
+	for (int i = 0; i < r->nr_buffers; i++) {
+		err = buffer__write(&r->buffers[i], r);
+		if (err)
+			return err;
+	}
+	return r->put(r, &round, sizeof(round));
+}
+
+/* What they mean */
+
+static int reader__create_evlist(struct persistent_reader *r)
+{
+	r->evlist = persistent_session__new_evlist(r->ps);
+	if (r->evlist)
+		return 0;
+
+	if (errno == EINVAL)
+		pr_err("The records of session '%s' cannot be told apart: its events need sample_id_all and PERF_SAMPLE_IDENTIFIER.\n",
+		       r->ps->name);
+	return -errno;
+}
+
+static int reader__init_clock(struct persistent_reader *r)
+{
+	struct perf_env *env = &r->session->header.env;
+	struct evsel *first = evlist__first(r->evlist), *evsel;
+	struct timespec clock, res;
+	struct timeval tod;
+
+	evlist__for_each_entry(r->evlist, evsel) {
+		if (!evsel->core.attr.use_clockid ||
+		    evsel->core.attr.clockid != first->core.attr.clockid)
+			return -ENOENT;
+	}
+
+	if (clock_gettime(first->core.attr.clockid, &clock) || gettimeofday(&tod, NULL) ||
+	    clock_getres(first->core.attr.clockid, &res))
+		return -errno;
+
+	env->clock.clockid	  = first->core.attr.clockid;
+	env->clock.clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
+	env->clock.clockid_ns	  = clock.tv_sec * NSEC_PER_SEC + clock.tv_nsec;
+	env->clock.tod_ns	  = tod.tv_sec * NSEC_PER_SEC + tod.tv_usec * NSEC_PER_USEC;
+	return 0;
+}
+
+static void reader__init_features(struct persistent_reader *r, bool no_buildid)
+{
+	struct perf_header *header = &r->session->header;
+	bool branch_stack = false;
+	struct evsel *evsel;
+	int feat;
+
+	for (feat = HEADER_FIRST_FEATURE; feat < HEADER_LAST_FEATURE; feat++)
+		perf_header__set_feat(header, feat);
+
+	evlist__for_each_entry(r->evlist, evsel)
+		branch_stack |= evsel__has_br_stack(evsel);
+
+	if (no_buildid)
+		perf_header__clear_feat(header, HEADER_BUILD_ID);
+#ifdef HAVE_LIBTRACEEVENT
+	if (!have_tracepoints(&r->evlist->core.entries))
+#endif
+		perf_header__clear_feat(header, HEADER_TRACING_DATA);
+	if (!branch_stack)
+		perf_header__clear_feat(header, HEADER_BRANCH_STACK);
+	if (reader__init_clock(r)) {
+		perf_header__clear_feat(header, HEADER_CLOCKID);
+		perf_header__clear_feat(header, HEADER_CLOCK_DATA);
+	}
+	perf_header__clear_feat(header, HEADER_AUXTRACE);
+	perf_header__clear_feat(header, HEADER_COMPRESSED);
+	perf_header__clear_feat(header, HEADER_DIR_FORMAT);
+	perf_header__clear_feat(header, HEADER_GROUP_DESC);
+	perf_header__clear_feat(header, HEADER_STAT);
+}
+
+/**
+ * persistent_reader__create_session - what perf needs to know of the session's events
+ * @r: the reader, with a pass taken, a file and its tool
+ * @no_buildid: write no table of build-ids
+ *
+ * Return: 0, or a negative errno when the user was told, but for -ENOMEM.
+ */
+int persistent_reader__create_session(struct persistent_reader *r, bool no_buildid)
+{
+	struct perf_session *session;
+	struct perf_tool *tool = &r->tool;
+	struct evsel *evsel;
+	int err = reader__create_evlist(r);
+
+	if (err)
+		return err;
+
+	/* The same kind of map everywhere, or a file seems to be two. */
+	evlist__for_each_entry(r->evlist, evsel) {
+		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
+		tool->namespace_events |= evsel->core.attr.namespaces;
+		tool->cgroup_events |= evsel->core.attr.cgroup;
+	}
+
+	session = perf_session__new(r->data, tool);
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+
+	r->session = session;
+	session->evlist = r->evlist;
+	perf_session__set_id_hdr_size(session);
+	reader__init_features(r, no_buildid);
+	return 0;
+}
+
+/**
+ * persistent_reader__synthesize - what the records alone do not tell: the kernel, and the
+ * processes that live
+ * @r: the reader, with its session
+ *
+ * Return: 0 or a negative errno.
+ */
+int persistent_reader__synthesize(struct persistent_reader *r)
+{
+	struct perf_event_header finished_init = {
+		.size = sizeof(finished_init),
+		.type = PERF_RECORD_FINISHED_INIT,
+	};
+	struct machine *machine = &r->session->machines.host;
+	struct target target = { .system_wide = true };
+	struct perf_tool *tool = &r->tool;
+	int err;
+
+	err = perf_event__synth_time_conv(r->buffers[0].base, tool, process_synthesized, machine);
+	if (err)
+		return err;
+
+	err = perf_event__synthesize_id_index(tool, process_synthesized, r->evlist, machine);
+	if (err)
+		return err;
+
+	if (perf_event__synthesize_kernel_mmap(tool, process_synthesized, machine) < 0 ||
+	    perf_event__synthesize_modules(tool, process_synthesized, machine) < 0)
+		pr_warning("Cannot describe the kernel: its functions may stay unnamed (see /proc/sys/kernel/kptr_restrict).\n");
+
+	err = perf_event__synthesize_thread_map2(tool, r->evlist->core.threads,
+						 process_synthesized, NULL);
+	if (err)
+		return err;
+
+	err = perf_event__synthesize_cpu_map(tool, r->evlist->core.all_cpus,
+					     process_synthesized, NULL);
+	if (err)
+		return err;
+
+	err = perf_event__synthesize_bpf_events(r->session, process_synthesized, machine, r->opts);
+	if (err < 0)
+		pr_warning("Cannot describe the BPF programs.\n");
+
+	if (tool->cgroup_events &&
+	    perf_event__synthesize_cgroups(tool, process_synthesized, machine) < 0)
+		pr_warning("Cannot describe the cgroups.\n");
+
+	err = __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
+					    process_synthesized, /*needs_mmap=*/true,
+					    /*data_mmap=*/false, /*nr_threads_synthesize=*/1);
+	if (err)
+		return err;
+
+	return r->put(r, &finished_init, sizeof(finished_init));
+}
+
+/**
+ * persistent_reader__open - open a session and map its buffers
+ * @r: the reader, with its options
+ * @what: name of the session, or "id=ID"
+ *
+ * Return: 0 or a negative errno when the user was told.
+ */
+int persistent_reader__open(struct persistent_reader *r, const char *what)
+{
+	const char *cpu_list = r->opts->target.cpu_list;
+
+	if (cpu_list) {
+		r->cpus = perf_cpu_map__new(cpu_list);
+		if (!r->cpus) {
+			pr_err("No such CPUs: %s\n", cpu_list);
+			return -EINVAL;
+		}
+	}
+
+	if (!r->data->path)
+		r->data->path = "perf.data";
+	if (!strcmp(r->data->path, "-")) {
+		pr_err("A persistent session is not written to a pipe: name a file with -o.\n");
+		return -EINVAL;
+	}
+
+	r->ps = persistent_session__open(what);
+	if (IS_ERR(r->ps)) {
+		int err = PTR_ERR(r->ps);
+
+		r->ps = NULL;
+		return err;
+	}
+	return reader__map(r);
+}
+
+void persistent_reader__exit(struct persistent_reader *r)
+{
+	if (r->session)
+		perf_session__delete(r->session);
+	evlist__delete(r->evlist);
+	for (int i = 0; i < r->nr_buffers; i++)
+		buffer__unmap(&r->buffers[i]);
+	free(r->buffers);
+	persistent_session__close(r->ps);
+	perf_cpu_map__put(r->cpus);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_PERSISTENT_READER_H
+#define __PERF_PERSISTENT_READER_H
+
+#include "../snapshot-cover.h"
+#include "../tool.h"
+
+#include <linux/types.h>
+#include <perf/snapshot.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct evlist;
+struct perf_cpu_map;
+struct perf_data;
+struct perf_session;
+struct persistent_event;
+struct persistent_session;
+struct record_opts;
+
+/**
+ * struct persistent_buffer - a ring buffer of the session
+ * @event: the event that owns it
+ * @base: where it is mapped
+ * @len: length of the mapping
+ * @snap: copies of it
+ * @sideband: it holds no samples
+ * @nr_records: records handed on from it
+ * @err: what became of the last copy
+ * @cover: what the copies hold, over all passes
+ */
+struct persistent_buffer {
+	const struct persistent_event	*event;
+	void				*base;
+	size_t				len;
+	struct perf_snapshot		*snap;
+	bool				sideband;
+	u64				nr_records;
+	int				err;
+	struct snapshot_cover		cover;
+};
+
+/**
+ * struct persistent_reader - a persistent session that is being read
+ * @tool: callbacks of a pass over the file
+ * @put: where what is read goes: records, in order, or a run of them
+ * @knows: is a process known from elsewhere, from before the records? NULL: none is
+ * @opts: options of perf record
+ * @ps: the persistent session
+ * @data: the file
+ * @session: perf's idea of the file
+ * @evlist: the session's events
+ * @cpus: the CPUs whose samples are wanted
+ * @buffers: the buffers to read, samples before side-band
+ * @nr_buffers: number of them
+ * @bytes: bytes written to the file
+ * @samples: samples handed on
+ * @lost: events that the kernel could not store, ever
+ * @unknown: records of events that the session did not have when it was opened
+ * @incomplete: some of what describes the records could not be written
+ * @complete_since: from then on, no side-band is missing
+ */
+struct persistent_reader {
+	struct perf_tool		tool;
+	int				(*put)(struct persistent_reader *r, void *buf, size_t size);
+	bool				(*knows)(struct persistent_reader *r, pid_t pid);
+	struct record_opts		*opts;
+	struct persistent_session	*ps;
+	struct perf_data		*data;
+	struct perf_session		*session;
+	struct evlist			*evlist;
+	struct perf_cpu_map		*cpus;
+	struct persistent_buffer	*buffers;
+	int				nr_buffers;
+	u64				bytes;
+	u64				samples;
+	u64				lost;
+	u64				unknown;
+	bool				incomplete;
+	u64				complete_since;
+};
+
+int persistent_reader__open(struct persistent_reader *r, const char *what);
+int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
+int persistent_reader__create_session(struct persistent_reader *r, bool no_buildid);
+int persistent_reader__synthesize(struct persistent_reader *r);
+int persistent_reader__put_pass(struct persistent_reader *r);
+bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event);
+void persistent_reader__exit(struct persistent_reader *r);
+
+#endif /* __PERF_PERSISTENT_READER_H */

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: find, open and end the sessions that the kernel keeps.
+ *
+ * A session has a name and an id, and holds events on CPUs. sysfs lists the
+ * sessions:
+ *
+ *	/sys/bus/event_source/devices/persistent/type
+ *	/sys/bus/event_source/devices/persistent/sessions/NAME/{id,cpus,...}
+ *
+ * On kernels without persistent events PERF_TYPE_PERSISTENT may be the type of
+ * some other PMU, thus persistent__check_support() comes before anything else.
+ *
+ * An event is opened again by (session, CPU, index on that CPU), which gives a
+ * consumer file descriptor. The kernel is asked what is there, event by event:
+ * what sysfs tells depends on who looks.
+ *
+ * Ending a session means to claim all of its events. They are claimed from the
+ * last to the first, so that a session that was claimed half-way can still be
+ * found by its first event.
+ */
+#include "persistent.h"
+#include "../cpumap.h"
+#include "../debug.h"
+#include "../rlimit.h"
+#include "../cloexec.h"
+#include "../perf-sys.h"
+
+#include <api/fs/fs.h>
+#include <linux/ctype.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
+
+/*
+ * Room for the attr of a kernel that is newer than this perf: the kernel
+ * refuses to cut one short.
+ */
+#define PERSISTENT_ATTR_ROOM	4096
+
+/* A session that is being changed or ended is soon in order, or gone. */
+#define PERSISTENT_RETRIES	20
+#define PERSISTENT_RETRY_USEC	50000
+
+static bool find_type(int *type)
+{
+	*type = -1;
+	return !sysfs__read_int(PERSISTENT_SYSFS "/type", type) && *type == PERF_TYPE_PERSISTENT;
+}
+
+bool persistent__is_supported(void)
+{
+	int type;
+
+	return find_type(&type);
+}
+
+int persistent__check_support(void)
+{
+	int type;
+
+	if (find_type(&type))
+		return 0;
+
+	pr_err("This kernel has no persistent events (%s/%s/type is %s): boot one with CONFIG_PERF_PERSISTENT=y.\n",
+	       sysfs__mountpoint() ?: "/sys", PERSISTENT_SYSFS,
+	       type < 0 ? "missing" : "of something else");
+	return -EOPNOTSUPP;
+}
+
+static char *session_file(const char *name, const char *file)
+{
+	char path[PATH_MAX], *str = NULL;
+	size_t size;
+
+	scnprintf(path, sizeof(path), PERSISTENT_SYSFS "/sessions/%s/%s", name, file);
+	if (sysfs__read_str(path, &str, &size) || !str)
+		return NULL;
+
+	str[strcspn(str, "\n")] = '\0';
+	return str;
+}
+
+/* Is @str, up to @len, @key and a number? */
+bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id)
+{
+	size_t klen = strlen(key);
+	char *end;
+
+	if (len <= klen || strncmp(str, key, klen) || !isdigit(str[klen]))
+		return false;
+
+	*id = strtoull(str + klen, &end, 0);
+	return end == str + len;
+}
+
+bool persistent__find_id(const char *name, u64 *id)
+{
+	char *str;
+
+	/* A name is one component of a path, whatever else it may be. */
+	if (strchr(name, '/') || name[0] == '.')
+		return false;
+
+	str = session_file(name, "id");
+	if (!str)
+		return false;
+
+	*id = strtoull(str, NULL, 0);
+	free(str);
+	return *id != 0;
+}
+
+/* The state of an event or of a session, in words. */
+const char *persistent__state_name(u32 state)
+{
+	if (state & PERF_PERSISTENT_STATE_GONE)
+		return "task gone";
+	if (state & PERF_PERSISTENT_STATE_OFFLINE)
+		return "CPU offline";
+	if (state & PERF_PERSISTENT_STATE_DISABLED)
+		return "disabled";
+	return "runs";
+}
+
+/* What is true of any of its events. */
+static char *session_state(const char *name)
+{
+	char *str = session_file(name, "state");
+	u32 state;
+
+	if (!str)
+		return NULL;
+
+	state = strtoul(str, NULL, 0);
+	free(str);
+	return strdup(persistent__state_name(state));
+}
+
+static int entry_cmp(const void *a, const void *b)
+{
+	const struct persistent_entry *ea = a, *eb = b;
+
+	return ea->id < eb->id ? -1 : ea->id > eb->id;
+}
+
+static void entry__exit(struct persistent_entry *entry)
+{
+	zfree(&entry->name);
+	zfree(&entry->cpus);
+	zfree(&entry->nr_events);
+	zfree(&entry->memory);
+	zfree(&entry->owner);
+	zfree(&entry->state);
+	zfree(&entry->window);
+}
+
+void persistent__free_list(struct persistent_entry *entries, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		entry__exit(&entries[i]);
+	free(entries);
+}
+
+/* The sessions that exist, by their id. */
+int persistent__list(struct persistent_entry **entries, int *nr)
+{
+	struct persistent_entry *list = NULL, *tmp;
+	const char *mnt = sysfs__mountpoint();
+	char path[PATH_MAX];
+	struct dirent *d;
+	int n = 0;
+	u64 id;
+	DIR *dir;
+
+	*entries = NULL;
+	*nr = 0;
+	scnprintf(path, sizeof(path), "%s/" PERSISTENT_SYSFS "/sessions", mnt ?: "/sys");
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+
+	while ((d = readdir(dir)) != NULL) {
+		struct persistent_entry e = { };
+
+		/* Gone since the directory was read: then it is no session. */
+		if (d->d_name[0] == '.' || !persistent__find_id(d->d_name, &e.id))
+			continue;
+
+		tmp = realloc(list, (n + 1) * sizeof(*list));
+		if (!tmp)
+			goto out_nomem;
+		list = tmp;
+
+		e.name	    = strdup(d->d_name);
+		e.cpus	    = session_file(d->d_name, "cpus");
+		e.nr_events = session_file(d->d_name, "nr_events");
+		e.memory    = session_file(d->d_name, "memory");
+		e.owner	    = session_file(d->d_name, "owner");
+		e.state	    = session_state(d->d_name);
+		/* Gone by now: what was read in between is not there. */
+		if (!persistent__find_id(d->d_name, &id) || id != e.id) {
+			entry__exit(&e);
+			continue;
+		}
+		list[n++] = e;
+		if (!e.name)
+			goto out_nomem;
+	}
+	closedir(dir);
+
+	if (n)
+		qsort(list, n, sizeof(*list), entry_cmp);
+	*entries = list;
+	*nr = n;
+	return 0;
+
+out_nomem:
+	closedir(dir);
+	persistent__free_list(list, n);
+	return -ENOMEM;
+}
+
+/* Why the kernel will not take @name for a session, or NULL. */
+const char *persistent__name_error(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len)
+		return "it is empty";
+	if (len >= PERF_PERSISTENT_NAME_LEN)
+		return "it is longer than 63 characters";
+	if (!isalpha(name[0]) && name[0] != '_')
+		return "it must begin with a letter or '_'";
+	for (size_t i = 1; i < len; i++) {
+		if (!isalnum(name[i]) && name[i] != '_' && name[i] != '-')
+			return "only letters, digits, '_' and '-' may be in it";
+	}
+	if (strstarts(name, "event") && len > 5 && strspn(name + 5, "0123456789") == len - 5)
+		return "names of the form event<N> are given by the kernel";
+	return NULL;
+}
+
+bool persistent_event__is_sideband(const struct persistent_event *event)
+{
+	const struct perf_event_attr *attr = &event->attr;
+
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY &&
+	       (attr->mmap || attr->mmap2 || attr->comm || attr->task);
+}
+
+static int open_consumer(u64 id, int cpu, u32 index)
+{
+	struct perf_event_attr attr = {
+		.type	 = PERF_TYPE_PERSISTENT,
+		.size	 = sizeof(attr),
+		.config	 = id,
+		.config1 = index,
+	};
+	enum rlimit_action set_rlimit = NO_CHANGE;
+	int fd;
+
+	do {
+		fd = sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	} while (fd < 0 && errno == EMFILE && rlimit__increase_nofile(&set_rlimit));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int session__add(struct persistent_session *session, int fd, u32 *nr_on_cpu)
+{
+	struct perf_persistent_info info = { .size = sizeof(info) };
+	struct persistent_event *events, *event;
+	union {
+		struct perf_event_attr	attr;
+		char			room[PERSISTENT_ATTR_ROOM];
+	} u = { };
+
+	info.attr_ptr  = (unsigned long)&u;
+	info.attr_size = sizeof(u);
+	if (ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info))
+		return -errno;
+
+	/* What this perf does not know, it cannot write to a file either. */
+	u.attr.size = min_t(u32, u.attr.size, sizeof(u.attr));
+
+	events = realloc(session->events, (session->nr_events + 1) * sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+
+	session->events = events;
+	event = &events[session->nr_events++];
+	*event = (struct persistent_event) {
+		.fd	      = fd,
+		.cpu	      = info.cpu,
+		.index	      = info.index,
+		.buffer_index = info.buffer_index,
+		.state	      = info.state,
+		.id	      = info.event_id,
+		.data_size    = info.data_size,
+		.attr	      = u.attr,
+	};
+
+	session->id = info.id;
+	session->owner = info.owner_uid;
+	scnprintf(session->name, sizeof(session->name), "%s", info.name);
+	*nr_on_cpu = max(*nr_on_cpu, info.nr_events);
+	return 0;
+}
+
+static int session__open_cpu(struct persistent_session *session, u64 id, int cpu, u32 *nr_on_cpu)
+{
+	int fd, err;
+
+	/*
+	 * An event that was claimed by itself leaves a hole. How many events
+	 * to expect is known from the first one found on any CPU.
+	 */
+	for (u32 index = 0; index == 0 || index < *nr_on_cpu; index++) {
+		fd = open_consumer(id, cpu, index);
+		if (fd == -ENOENT)
+			continue;
+		if (fd < 0)
+			return fd;
+
+		err = session__add(session, fd, nr_on_cpu);
+		if (err) {
+			close(fd);
+			/* It was claimed, or ended, in between. */
+			if (err == -ENOENT)
+				continue;
+			return err;
+		}
+	}
+	return 0;
+}
+
+static void print_names(void)
+{
+	struct persistent_entry *entries;
+	int nr;
+
+	if (persistent__list(&entries, &nr) || !nr) {
+		pr_err("There is none; make one with: perf record -P NAME -e EVENTS -a\n");
+		return;
+	}
+
+	pr_err("There %s", nr > 1 ? "are:" : "is:");
+	for (int i = 0; i < nr; i++)
+		pr_err(" %s", entries[i].name);
+	pr_err("\n");
+	persistent__free_list(entries, nr);
+}
+
+static void print_open_error(const char *what, int err)
+{
+	char buf[STRERR_BUFSIZE];
+
+	switch (err) {
+	case -ENOENT:
+		pr_err("No persistent session '%s'. ", what);
+		print_names();
+		break;
+	case -EACCES:
+	case -EPERM:
+		pr_err("No permission to open the persistent session '%s': that takes its owner or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
+		       what);
+		break;
+	case -EBUSY:
+		pr_err("The persistent session '%s' is being changed or ended by somebody else: try again.\n",
+		       what);
+		break;
+	case -EMFILE:
+		pr_err("Too many events to open the persistent session '%s': raise the limit of open files (ulimit -n).\n",
+		       what);
+		break;
+	default:
+		pr_err("Cannot open the persistent session '%s': %s\n", what,
+		       str_error_r(-err, buf, sizeof(buf)));
+		break;
+	}
+}
+
+static bool session__exists(const struct persistent_session *session)
+{
+	u64 id;
+
+	return persistent__find_id(session->name, &id) && id == session->id;
+}
+
+/* How many events does it have? -1: not for this user to know. */
+static int session__count(const struct persistent_session *session)
+{
+	char *str = session_file(session->name, "nr_events");
+	int nr = str ? atoi(str) : -1;
+
+	free(str);
+	return nr;
+}
+
+/**
+ * persistent_session__open_id - open all events of a session, and say nothing
+ * @id: its id
+ *
+ * The kernel counts them at the first event and after the last one: who ends the
+ * session meets us halfway.
+ *
+ * Return: the session, or an ERR_PTR(); -EBUSY if events came or went meanwhile
+ */
+struct persistent_session *persistent_session__open_id(u64 id)
+{
+	struct persistent_session *session = zalloc(sizeof(*session));
+	int err = 0, cpu, count = -1, max_cpu = cpu__max_cpu().cpu;
+	u32 nr_on_cpu = 0;
+
+	if (!session)
+		return ERR_PTR(-ENOMEM);
+
+	/* -1: the events that follow a task. */
+	for (cpu = -1; !err && cpu < max_cpu; cpu++) {
+		err = session__open_cpu(session, id, cpu, &nr_on_cpu);
+		if (count < 0 && session->nr_events)
+			count = session__count(session);
+	}
+
+	if (!err && !session->nr_events)
+		err = -ENOENT;
+	if (!err && !session__exists(session))
+		err = -EBUSY;
+	if (!err && count >= 0 &&
+	    (count != session->nr_events || session__count(session) != count))
+		err = -EBUSY;
+	if (!err)
+		return session;
+
+	persistent_session__close(session);
+	return ERR_PTR(err);
+}
+
+/**
+ * persistent_session__open - open all events of a session for reading
+ * @what: the name of the session, or "id=ID"
+ *
+ * Tells the user what is wrong, if something is.
+ *
+ * Return: the session, or an ERR_PTR().
+ */
+struct persistent_session *persistent_session__open(const char *what)
+{
+	struct persistent_session *session = ERR_PTR(-ENOENT);
+	bool by_id = strstarts(what, "id=");
+	u64 id;
+
+	for (int i = 0; i < PERSISTENT_RETRIES; i++) {
+		if (by_id ? !persistent__parse_id(what, strlen(what), "id=", &id) :
+			    !persistent__find_id(what, &id)) {
+			session = ERR_PTR(-ENOENT);
+			break;
+		}
+
+		session = persistent_session__open_id(id);
+		if (!IS_ERR(session) || PTR_ERR(session) != -EBUSY)
+			break;
+		usleep(PERSISTENT_RETRY_USEC);
+	}
+
+	if (IS_ERR(session))
+		print_open_error(what, PTR_ERR(session));
+	return session;
+}
+
+static int session__claim_events(struct persistent_session *session)
+{
+	int i, err = 0;
+
+	for (i = session->nr_events - 1; i >= 0; i--) {
+		if (ioctl(session->events[i].fd, PERF_EVENT_IOC_CLAIM) < 0 && errno != EBUSY)
+			err = -errno;
+	}
+	return err;
+}
+
+/*
+ * Take all events of the session back from the kernel: it ends when the last
+ * file descriptor to each is closed. Whatever another one has claimed already
+ * is on its way out as well.
+ *
+ * Events that were added since the session was opened are claimed too: the
+ * kernel says whether the session has gone.
+ */
+int persistent_session__claim(struct persistent_session *session)
+{
+	struct persistent_session *rest;
+	int err;
+
+	err = session__claim_events(session);
+	for (int i = 0; !err && i < PERSISTENT_RETRIES; i++) {
+		if (!session__exists(session))
+			return 0;
+
+		rest = persistent_session__open_id(session->id);
+		if (!IS_ERR(rest)) {
+			err = session__claim_events(rest);
+			persistent_session__close(rest);
+		}
+		if (session__exists(session))
+			usleep(PERSISTENT_RETRY_USEC);
+	}
+	return err ?: session__exists(session) ? -EBUSY : 0;
+}
+
+void persistent_session__close(struct persistent_session *session)
+{
+	if (!session)
+		return;
+
+	for (int i = 0; i < session->nr_events; i++)
+		close(session->events[i].fd);
+	free(session->events);
+	free(session);
+}
