@@ -2,7 +2,7 @@
 # Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
 
 VM := tools/testing/vm
-export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS CROSS
+export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS CROSS PER MARKS
 # Taken to the letter: a $ in them is the shell's, not make's.
 override export CMD := $(value CMD)
 override export APPEND := $(value APPEND)
@@ -39,6 +39,13 @@ vm: set-up
 	@$(VM)/build.sh perf $(or $(VARIANT),patched)
 	@$(VM)/vm.sh
 
+#: make profile CMD='...' [VARIANT=patched] [PER=N] [MARKS=own]   instructions by function of
+#:         what CMD does in the VM, divided by N; MARKS=own: CMD says where it begins and ends
+profile: set-up
+	@$(VM)/build.sh kernel $(or $(VARIANT),patched)
+	@$(VM)/build.sh perf $(or $(VARIANT),patched)
+	@$(VM)/profile.sh
+
 #: make check [CROSS=1]  checkpatch --strict, series and manifest checks, sparse, shellcheck;
 #:         CROSS=1: PMU drivers of arm64 and powerpc, with Debian's cross compilers
 check: set-up
@@ -73,4 +80,4 @@ build/%/bin/perf: set-up
 clean:
 	rm -rf build
 
-.PHONY: help run test torture bench vm check series deb build deps set-up clean
+.PHONY: help run test torture bench vm profile check series deb build deps set-up clean

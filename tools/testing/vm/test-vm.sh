@@ -92,6 +92,29 @@ interrupt()
 	return 1
 }
 
+# The plugin counts what the guest's clock counts, and each function as often as it is called.
+profile_counts()
+{
+	local report clock dir=$BUILD/profile
+	# shellcheck disable=SC2016 # for the guest's shell
+	report=$(CMD='rm -f /tmp/cost; "$OUT/syscall-cost" /tmp/cost; cp /tmp/cost "$OUT"' \
+		PER=200000 MARKS=own "$TOP/tools/testing/vm/profile.sh" 2>&1) ||
+		{ echo "$report"; return 1; }
+	echo "$report"
+	clock=$(cat "$dir/cost")
+	echo "by the clock: $clock"
+	awk -v clock="$clock" '
+		$4 == "__x64_sys_close" { called = $3 == "1.00" }
+		$3 == "all" { same = $1 / clock > 0.99 && $1 / clock < 1.01 }
+		END { exit !(called && same) }' <<<"$report"
+}
+
+profile_refuses()
+{
+	local script=$TOP/tools/testing/vm/profile.sh
+	! CMD='' "$script" && ! PER=0 CMD=true "$script" && ! MARKS=no CMD=true "$script"
+}
+
 bad_words()
 {
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
@@ -104,7 +127,7 @@ make_reads_nothing()
 	word="it's \"a\" b\$x \$(shell echo read)"
 	dir=$(mktemp -d)
 	# shellcheck disable=SC2016 # for the scripts
-	for name in deps.sh build.sh vm.sh deb.sh run-tests.sh; do
+	for name in deps.sh build.sh vm.sh profile.sh deb.sh run-tests.sh; do
 		printf '#!/bin/sh\necho "$CMD|$APPEND|$ONLY|$CONFIG" >"$SAID"\n' >"$dir/$name"
 		chmod +x "$dir/$name"
 	done
@@ -119,6 +142,7 @@ make_reads_nothing()
 	done <<-END
 		vm CMD
 		vm APPEND
+		profile CMD
 		test ONLY
 		deb CONFIG
 	END
@@ -135,6 +159,8 @@ tap_run "multi: and on the debug kernel" text_patched debug
 tap_run "a kernel WARNING gives 99 whatever the command said" warning_seen
 tap_run "leaked kernel memory gives 99" leak_seen
 tap_run "an interrupt leaves no QEMU behind" interrupt
+tap_run "a profile counts each instruction, by function" profile_counts
+tap_run "a profile of nothing, or divided by nothing, is refused" profile_refuses
 tap_run "unknown accelerators and variants are refused" bad_words
 tap_run "make hands on what it is told as it is" make_reads_nothing
 tap_end
