@@ -391,6 +391,24 @@ usage()
 	fails 129 'Usage: perf ctl' perf ctl ta
 }
 
+# A man page with the files that it includes.
+man_page()
+{
+	local page=$1 line
+
+	while IFS= read -r line; do
+		case $line in
+		include::*"[]")
+			line=${line#include::}
+			cat "${page%/*}/${line%"[]"}"
+			;;
+		*)
+			printf '%s\n' "$line"
+			;;
+		esac
+	done <"$page"
+}
+
 # The examples of a man page are commands that work, one after the other.
 examples_work()
 {
@@ -399,7 +417,7 @@ examples_work()
 	cd "$TMP"
 	# A flight recorder among them does not outlive them.
 	trap 'find . -name "*.pid" -exec cat {} + | xargs -r kill' EXIT
-	sed -n "/^$from\$/,/^SEE ALSO/s/^  \\\$ //p" "$page" >examples
+	man_page "$page" | sed -n "/^$from\$/,/^SEE ALSO/s/^  \\\$ //p" >examples
 	[ -s examples ]
 	while read -r line; do
 		echo "\$ $line"
