@@ -3,6 +3,7 @@
 #
 # Install the Debian packages (12 or 13) that the build and the tests need.
 # Does nothing, and needs neither root nor the network, when none is missing.
+# Adds Debian's security suite to apt's sources where the kernel's source is not in them.
 #
 # usage: deps.sh [--list]
 set -euo pipefail
@@ -68,6 +69,44 @@ fetch_promtool()
 	rm -f "$dir"/*.deb
 }
 
+available()
+{
+	[[ -n $(apt-cache madison "$1" 2>/dev/null) ]]
+}
+
+# RELEASE-SUITE URI of each of Debian's own lists that apt has
+debian_lists()
+{
+	# shellcheck disable=SC2016 # apt's variables
+	apt-get indextargets --format '$(CODENAME) $(REPO_URI)' \
+		'Created-By: Packages' 'Origin: Debian' 2>/dev/null | sort -u
+}
+
+# The kernel's source can be in the security suite alone, which not every machine has among
+# its sources: what debootstrap made has not. It is then added, from the mirror that the
+# machine has for the rest of Debian, in a file of its own; if that mirror has none, the file
+# is removed again.
+add_security_suite()
+{
+	local lists codename uri key='' parts file
+	lists=$(debian_lists)
+	! grep -qE '^[a-z]+-security ' <<<"$lists" || return 0
+	read -r codename uri < <(grep -E '^[a-z]+ .*/debian/?$' <<<"$lists") || return 0
+	uri=${uri%/}-security
+	[ ! -f /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+		key='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] '
+	eval "$(apt-config shell parts Dir::Etc::sourceparts/d)"
+	file=${parts%/}/debian-security-of-make-deps.list
+	say "linux-source-6.12 is not in this machine's suites: adding $codename-security of" \
+	    "$uri, in $file"
+	echo "deb $key$uri $codename-security main" | as_root tee "$file" >/dev/null
+	if ! as_root apt-get -qq -o APT::Update::Error-Mode=any -o Dir::Etc::sourcelist="$file" \
+		-o Dir::Etc::sourceparts=/dev/null -o APT::Get::List-Cleanup=0 update; then
+		say "there is no security suite at $uri: $file is removed again"
+		as_root rm -f "$file"
+	fi
+}
+
 if [ "${1-}" = --list ]; then
 	printf '%s\n' "${packages[@]#\?}"
 	exit 0
@@ -112,9 +151,12 @@ if ! as_root apt-get -qq -o APT::Update::Error-Mode=any update; then
 	say "apt-get update failed: check the network, the proxy and /etc/apt/sources.list;" \
 	    "going on with the lists that are there"
 fi
+if [[ " ${hard[*]} " == *' linux-source-6.12 '* ]] && ! available linux-source-6.12; then
+	add_security_suite
+fi
 install=()
 for p in "${hard[@]}"; do
-	if [[ -n $(apt-cache madison "${p#\?}" 2>/dev/null) ]]; then
+	if available "${p#\?}"; then
 		install+=("${p#\?}")
 	elif [[ $p == \?* ]]; then
 		say "${p#\?} is not in this suite: perf is built without it"
@@ -127,8 +169,8 @@ for p in "${hard[@]}"; do
 		exit 1
 	else
 		say "$p is not in this machine's suites: this project needs Debian 12 or 13, with" \
-		    "'deb http://deb.debian.org/debian-security CODENAME-security main', where" \
-		    "CODENAME is bookworm or trixie, in /etc/apt/sources.list"
+		    "its main and its security suite (bookworm-security or trixie-security)" \
+		    "among apt's sources"
 		exit 1
 	fi
 done
