@@ -2,7 +2,7 @@
 # Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
 
 VM := tools/testing/vm
-export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT JOBS CROSS PER MARKS
+export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT TOPIC JOBS CROSS PER MARKS
 # Taken to the letter: a $ in them is the shell's, not make's.
 override export CMD := $(value CMD)
 override export APPEND := $(value APPEND)
@@ -46,13 +46,14 @@ profile: set-up
 	@$(VM)/build.sh perf $(or $(VARIANT),patched)
 	@$(VM)/profile.sh
 
-#: make check [CROSS=1]  checkpatch --strict, series and manifest checks, sparse, shellcheck;
+#: make check [CROSS=1]  checkpatch --strict, topics and manifest checks, sparse, shellcheck;
 #:         CROSS=1: PMU drivers of arm64 and powerpc, with Debian's cross compilers
 check: set-up
 	@$(VM)/build.sh --stage-only
 	@patches/check
 
-#: make series [BISECT=1]    the emailable patches in build/series; with BISECT=1 each step is built
+#: make series [BISECT=1] [TOPIC=NAME]   the emailable patches in build/series/TOPIC, of all topics
+#:         or one; with BISECT=1 each step is built
 series: set-up
 	@$(VM)/build.sh --stage-only
 	@patches/mail
