@@ -73,7 +73,7 @@ says()
 prepare()
 {
 	local line
-	sed -n '/^## What it needs/,/^## The main job/s/^    # //p' "$TOP/README.md" \
+	awk '/^#/ { on = /What it needs$/ } on && sub(/^    # /, "")' "$TOP/README.md" \
 		>"$ROOTS/prepare"
 	while read -r line; do
 		try "$line" || return
