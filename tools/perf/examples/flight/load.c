@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load a BPF program, attach it, and pin all of it, so that it lasts without us
+ * Load a BPF program, attach it, and pin it so that it stays loaded after exit
  *
- * Each map and each attached program becomes a file in DIR, which is made; removing
- * them ends it. VARIABLE=NUMBER sets a global variable of the program, of 64 bits.
+ * Each map and each attached program becomes a file in DIR, which is created. Remove
+ * the files to unload the program. VARIABLE=NUMBER sets a 64-bit global variable of
+ * the program.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -20,7 +21,7 @@ static int fail(const char *what, const char *name)
 	return 1;
 }
 
-/* The place of a variable in .data, by the program's own type information. */
+/* Find the offset of a variable in .data with the BTF of the program. */
 static long long offset_of(struct bpf_object *object, const char *name)
 {
 	const struct btf *btf = bpf_object__btf(object);
@@ -66,7 +67,7 @@ static int attach_all(struct bpf_object *object, const char *dir)
 		struct bpf_link *link = bpf_program__attach(program);
 
 		if (!link)
-			return fail("no way to attach", bpf_program__name(program));
+			return fail("cannot attach", bpf_program__name(program));
 		snprintf(path, sizeof(path), "%s/%s", dir, bpf_program__name(program));
 		if (bpf_link__pin(link, path))
 			return fail("cannot pin", path);
@@ -82,7 +83,7 @@ static int pin_maps(struct bpf_object *object, const char *dir)
 	char path[4096];
 
 	bpf_object__for_each_map(map, object) {
-		/* Those of variables have a dot in their names. */
+		/* The maps of global variables have a dot in their names. */
 		if (strchr(bpf_map__name(map), '.'))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, bpf_map__name(map));
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
 	if (!err && bpf_object__load(object))
 		err = fail("cannot load", argv[1]);
 	if (!err && mkdir(argv[2], 0700) && errno != EEXIST)
-		err = fail("cannot make", argv[2]);
+		err = fail("cannot create", argv[2]);
 	if (!err)
 		err = pin_maps(object, argv[2]) || attach_all(object, argv[2]);
 	bpf_object__close(object);

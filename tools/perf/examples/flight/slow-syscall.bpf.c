@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A trigger for perf record -M: a system call that took longer than it should
+ * A trigger for perf record -M: system calls that take longer than a limit
  *
- * It writes one line to the ring buffer "reasons" for each of them. Pinned, that map
- * is what --trigger bpf:PINNED_MAP wants. What is to be a reason is yours to decide:
- * a queue that is too long, a lock held too long, an error that should not happen.
+ * The program writes one line to the ring buffer "reasons" for each slow system call.
+ * Pin this map and pass it to --trigger bpf:PINNED_MAP. The condition can be replaced
+ * by any other one: a long queue, a lock that is held for too long, an unexpected error.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Set before the program is loaded: load.c does that. */
+/* load.c sets these before it loads the program. */
 __u64 limit_ns = 1000000000;
 __s64 syscall_nr = -1;
 

@@ -1,27 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Put a dump of the flight recorder into object storage. For --on-dump:
+# Upload a dump of the flight recorder to object storage. For use with --on-dump:
 #
 #	perf record -M 64M ... --on-dump '/usr/local/bin/upload-dump.sh s3://bucket/dumps'
 #
 # usage: upload-dump.sh DESTINATION DUMP
-#   s3://BUCKET/PREFIX   by aws s3 cp; for MinIO and the like set AWS_ENDPOINT_URL
-#   https://HOST/PATH    by curl, as PUT; CURL_OPTIONS='--aws-sigv4 aws:amz:REGION:s3
-#                        --user KEY:SECRET', or '--netrc', says who asks
-#   REMOTE:PATH          by rclone, with REMOTE as rclone config made it
+#   s3://BUCKET/PREFIX   with aws s3 cp; set AWS_ENDPOINT_URL for MinIO and similar stores
+#   https://HOST/PATH    with a PUT of curl; set CURL_OPTIONS='--aws-sigv4
+#                        aws:amz:REGION:s3 --user KEY:SECRET' or '--netrc' to authenticate
+#   REMOTE:PATH          with rclone; REMOTE is a remote of rclone config
 #
-# The objects are DESTINATION/HOST/DUMP; DUMP.tar.bz2 after it, if --archive has made it; and
-# DUMP.json last: who sees that has all of it. "swallowed" in that copy counts the triggers
-# until the dump was written. Those of the cooldown behind it come later, and are in the
-# manifest on this disk alone.
+# The objects are DESTINATION/HOST/DUMP, then DUMP.tar.bz2 if --archive has written it, and
+# DUMP.json last: if it exists, the others are complete. "swallowed" in the uploaded copy
+# counts triggers until the dump was written. Triggers during the cooldown come later and
+# are only counted in the manifest on the local disk.
 #
-# Each is tried again after the PAUSES (seconds, "1 5 30 120"). A try ends when nothing has
-# moved for STALL seconds (30), and after LIMIT seconds (3600) whatever moves. If all fail, the
-# status is 1, which perf reports; the dump stays where it is, and nothing else is touched.
+# Each upload is retried after PAUSES ("1 5 30 120" seconds). An attempt fails if nothing is
+# transferred for STALL seconds (30), or after LIMIT seconds (3600). If all attempts fail, the
+# exit status is 1, which perf reports. The dump stays on the local disk.
 set -u
 
-# In a URL other bytes than these are written as %XX, or they would mean something.
+# Encode all bytes that can have a special meaning in a URL as %XX.
 encode()
 {
 	printf %s "$1" | od -An -v -tu1 | LC_ALL=C awk '
@@ -70,7 +70,7 @@ s3://*)
 esac
 
 destination=${1%/}/$($name "$(uname -n)")
-# Neither an option nor, to rclone, a remote.
+# Prevent that the name is taken as an option, or as a remote by rclone.
 case $2 in
 /*) dump=$2 ;;
 *) dump=./$2 ;;
