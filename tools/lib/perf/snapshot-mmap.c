@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Snapshots of libperf's own maps; apart from snapshot.c, which programs may
- * use without the rest of the library.
+ * Snapshots of libperf's own maps. They are separate from snapshot.c, which
+ * programs may use without the rest of the library.
  */
 #include <internal/mmap.h>
 #include <perf/snapshot.h>

@@ -2,73 +2,74 @@
 /*
  * Read a backward ring buffer while it is being written
  *
- * Positions in a backward buffer run downwards: the newest record starts at
- * data_head, older ones follow above it, and the kernel puts the next record
- * below data_head, over the oldest bytes. One CPU at a time writes to it. A
- * snapshot is taken in three steps:
+ * Positions in a backward buffer decrease: the newest record starts at
+ * data_head, older records follow above it, and the kernel writes the next
+ * record below data_head, over the oldest bytes. Only one CPU writes to the
+ * buffer at a time. A snapshot takes three steps:
  *
- *   1. head = load_acquire(data_head): all above it is complete;
- *   2. copy the bytes from head upwards, to a linear buffer;
- *   3. verify: learn how many bytes were reserved below head up to the end of
- *	the copy (behind). The writer put them over the oldest part, so that
- *	[head, head + data_size - behind) is intact. The rest is dropped.
+ *   1. head = load_acquire(data_head). All records above it are complete.
+ *   2. Copy the bytes from head upwards to a linear buffer.
+ *   3. Verify: get the number of bytes that were reserved below head until
+ *	the copy was complete (behind). They overwrote the oldest part, so
+ *	[head, head + data_size - behind) is intact. Drop the rest.
  *
- * Where step 3 disturbs nobody, steps 2 and 3 are made piece by piece, from the
- * oldest bytes to the newest. Count from head upwards: piece i holds the bytes
- * [from_i, to_i) of the copy, and to_i+1 = from_i. The writer comes from the
- * other end. Say that behind_i bytes were reserved when piece i had been copied:
- * then none of its bytes below good_i = data_size - behind_i had been touched
- * when they were copied, whatever is written to the buffer later. So
+ * If step 3 does not disturb the writer, steps 2 and 3 are done piece by piece,
+ * from the oldest bytes to the newest. Offsets count from head upwards. Piece i
+ * is the range [from_i, to_i) of the copy, with to_i+1 = from_i. The writer
+ * comes from the other end. Let behind_i be the bytes reserved when piece i had
+ * been copied. Bytes of the piece below good_i = data_size - behind_i were
+ * intact when they were copied, and later writes do not matter. Hence
  *
- *	piece i is intact up to		good_i if good_i < to_i, else wholly
- *	the copy is intact up to	the least good_i that is < to_i,
+ *	piece i is intact up to		good_i if good_i < to_i, else completely
+ *	the copy is intact up to	the smallest good_i that is < to_i,
  *					or, if there is none, its end.
  *
- * For a byte below that bound lies in some piece i. Either good_i >= to_i, and
- * that piece is intact; or good_i < to_i, and the byte lies below good_i. behind
- * never decreases, and no piece is verified before it was copied; nothing else
- * is needed. What is given up is, as a rule, what was written while the first
- * piece was copied. So that one is small, and each of the others as long as all
- * before it together: it takes as long as they took, and the writer, if it is no
- * more than half as fast as the copy, has not come to its place by then.
+ * Proof: a byte below this bound is in some piece i. Either good_i >= to_i, and
+ * the piece is intact, or good_i < to_i, and the byte is below good_i. This
+ * needs only that behind never decreases, and that a piece is verified after it
+ * was copied. What is lost is usually only what was written while the first
+ * piece was copied. The first piece is therefore small, and each further piece
+ * is as long as all pieces before it together. Copying it takes as long as they
+ * took, so a writer that is at most half as fast as the copy has not reached it
+ * by then.
  *
- * data_head, read by another CPU, is not good enough for step 3: it moves when
- * a record is complete, and an incomplete one has overwritten old bytes as
- * well. There are three ways to do it, tried in this order:
+ * It is not sufficient to read data_head again from another CPU in step 3:
+ * data_head moves when a record is complete, but an incomplete record has
+ * overwritten old bytes, too. There are three methods, tried in this order:
  *
- *   ioctl  PERF_EVENT_IOC_RESERVED_HEAD returns what the kernel reserved. The
- *	    writer is not disturbed. Kernels without it say ENOTTY.
+ *   ioctl  PERF_EVENT_IOC_RESERVED_HEAD returns what the kernel has reserved.
+ *	    The writer is not disturbed. Kernels without it return ENOTTY.
  *
- *   hop    A writer runs with preemption off. A thread that runs in user mode on
- *	    the writing CPU thus knows that no record is incomplete there, and may
- *	    read data_head. So the thread moves to that CPU and copies there; it
- *	    displaces the writer for the time of the copy, so that little is
- *	    written meanwhile. For an event that follows its task, nobody knows
- *	    where the writer is: the thread copies first and then visits every
- *	    CPU; wherever a record was incomplete at the end of the copy, it is
- *	    complete after that visit. A CPU that is offline has no writer.
+ *   hop    Writers run with preemption disabled. If a thread runs in user mode
+ *	    on the writing CPU, no record is incomplete there, and it may use
+ *	    data_head. So the thread moves to that CPU and copies there. It
+ *	    displaces the writer during the copy, so little is written meanwhile.
+ *	    The CPU of an event that follows its task is not known. In that case
+ *	    the thread copies first and then visits every CPU. A record that was
+ *	    incomplete at the end of the copy is complete after the visit. An
+ *	    offline CPU has no writer.
  *
- *   pause  The buffer takes no more records until the copy is made. Those that
- *	    were begun run under rcu_read_lock(); membarrier() waits for a grace
- *	    period, after which they are complete. Where it is not to be had (on a
- *	    machine with nohz_full CPUs), 10 ms must do. Events are lost, but none
- *	    is torn, and disks are not waited for.
+ *   pause  The buffer is paused during the copy. Writers that have started run
+ *	    under rcu_read_lock(), and membarrier() waits for a grace period, so
+ *	    they are complete afterwards. If membarrier() is not available (on a
+ *	    machine with nohz_full CPUs), wait for 10 ms instead. Events are lost,
+ *	    but no record is torn, and the pause does not include disk I/O.
  *
- * If the writer came so far that less than half of what was copied is intact,
- * the copy is made anew: once more as it was, for most often the reader was
- * preempted, and after that half as long. That is the newest half, which takes
- * half the time. The next way is tried when a page is still too much, time and
- * again.
+ * If less than half of the copy is intact, it is repeated: once with the same
+ * length, because most often the reader was preempted, and then with half the
+ * length. This copies the newest half and takes half the time. The next method
+ * is tried if even a single page repeatedly fails.
  *
- * Nothing in the shared memory is trusted. The mapping's length decides where
- * the data is; head only selects a place in it; a record must be at least a
- * header long, of a multiple of 8 bytes, and within the intact range. History
- * begins at position 0, where a fresh buffer has zeroes above.
+ * No data in shared memory is trusted. The length of the mapping determines the
+ * position of the data. head only selects an offset in it. A record must have at
+ * least the size of a header, be a multiple of 8 bytes long, and be within the
+ * intact range. History starts at position 0; a new buffer has zeroes above.
  *
- * data_head of a 32-bit kernel is 32 bits wide. That of a 64-bit kernel has
- * some upper bit set, unless it is 0: it began there and went down. A 32-bit
- * reader may load its halves one from before, one from after a borrow; it is
- * then off by 4 GiB, which looks as if the writer had lapped the reader.
+ * data_head is 32 bits wide on a 32-bit kernel. On a 64-bit kernel one of its
+ * upper bits is set unless it is 0, because it starts at 0 and decreases. A
+ * 32-bit reader may load one half from before a borrow and the other one from
+ * after it. The value is then off by 4 GiB, as if the writer had lapped the
+ * reader.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -91,16 +92,16 @@
 
 #include <perf/snapshot.h>
 
-/* Records start at multiples of this. */
+/* Alignment of records. */
 #define RECORD_ALIGN	8
 
-/* Room in a CPU mask; the kernel cannot be built for more CPUs. */
+/* Size of a CPU mask; kernels do not support more CPUs. */
 #define MAX_CPUS	8192
 
 /*
- * The first piece of a copy is a 64th of it, but no less than this. Does the
- * kernel interrupt the writing CPU to answer PERF_EVENT_IOC_RESERVED_HEAD? Then
- * it is asked once, of the whole copy.
+ * The first piece of a copy is a 64th of it, but not smaller than this. If the
+ * kernel must interrupt the writing CPU for PERF_EVENT_IOC_RESERVED_HEAD, the
+ * ioctl is called only once, for the whole copy.
  */
 #define PIECES		64
 #define MIN_PIECE	1024
@@ -115,8 +116,8 @@
 #endif
 
 /*
- * The copy is given memory for what the buffer holds, and for what comes meanwhile, in
- * parts of it.
+ * The memory of the copy is populated for the content of the buffer and, in addition,
+ * for a fraction (1/MARGIN) of its size, for records that arrive meanwhile.
  */
 #define MARGIN		8
 #ifndef MADV_POPULATE_WRITE
@@ -124,8 +125,8 @@
 #endif
 
 /*
- * Copies that the writer may lap: before half as much is copied, and, of a page,
- * before this way is given up.
+ * How often the writer may lap a copy before the length is halved, and how often it
+ * may lap a copy of one page before the next method is tried.
  */
 #define MAX_TRIES	2
 #define MAX_PAGE_TRIES	10
@@ -134,7 +135,7 @@ struct cpu_mask {
 	cpu_set_t	sets[MAX_CPUS / CPU_SETSIZE];
 };
 
-/* The headers under tools/ know few system calls. */
+/* The headers below tools/ do not define all system calls. */
 #ifndef __NR_membarrier
 # if defined(__x86_64__)
 #  define __NR_membarrier	324
@@ -155,9 +156,9 @@ struct perf_snapshot {
 	const unsigned char		*data;		/* of the ring buffer */
 	size_t				size;		/* of the ring buffer */
 	size_t				page_size;
-	unsigned int			unknown;	/* ways the kernel lacks */
+	unsigned int			unknown;	/* methods that the kernel does not support */
 
-	/* The copy: byte 0 was at position info.head. */
+	/* The copy. Byte 0 is at position info.head. */
 	unsigned char			*copy;
 	size_t				populated;
 	size_t				copied;
@@ -178,7 +179,7 @@ struct perf_snapshot {
  * Positions
  */
 
-/* Shared memory is loaded anew after this. Not all machines have 64-bit atomics. */
+/* A compiler barrier for shared memory: not all machines have 64-bit atomics. */
 static inline void compiler_barrier(void)
 {
 	__asm__ __volatile__("" : : : "memory");
@@ -196,7 +197,7 @@ static uint64_t load_head(const struct perf_snapshot *snap)
 	return head;
 }
 
-/* How far @to is above @from, in the width of the kernel that moved them. */
+/* The distance from @from up to @to, in the width of the kernel's counter. */
 static uint64_t distance(uint64_t from, uint64_t to)
 {
 	uint64_t d = to - from;
@@ -205,8 +206,8 @@ static uint64_t distance(uint64_t from, uint64_t to)
 }
 
 /*
- * Bytes that were in the buffer when head was read and that the caller wants. On
- * a 32-bit kernel this is too little after each 4 GiB, for one buffer's length.
+ * Number of bytes in the buffer at the time of head that the caller needs. On a
+ * 32-bit kernel it is too small after each 4 GiB, for the length of one buffer.
  */
 static uint64_t wanted(const struct perf_snapshot *snap)
 {
@@ -232,7 +233,7 @@ static void copy_piece(struct perf_snapshot *snap, size_t from, size_t to)
 	memcpy(snap->copy + from, snap->data + start, first);
 	memcpy(snap->copy + from + first, snap->data, len - first);
 
-	/* The loads above are done before the loads of the verification. */
+	/* Order the loads above before the loads of the verification. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -246,15 +247,15 @@ static void verify_piece(struct perf_snapshot *snap, size_t to, uint64_t behind)
 	snap->info.behind = behind;
 }
 
-/* So little is intact that a shorter copy is made instead. */
+/* Too little is intact: make a shorter copy instead. */
 static bool is_lapped(const struct perf_snapshot *snap)
 {
 	return snap->copied > snap->page_size && snap->intact < snap->copied / 2;
 }
 
 /*
- * All three steps, for at most @max bytes, the newest ones. @first: size of the
- * first piece. @reserved: how many bytes are reserved below head
+ * All three steps, for the newest @max bytes at most. @first: size of the first
+ * piece. @reserved: returns the number of bytes reserved below head
  */
 static int copy_ring(struct perf_snapshot *snap, size_t max, size_t first,
 		     int (*reserved)(struct perf_snapshot *snap, uint64_t *behind))
@@ -295,8 +296,8 @@ static size_t first_piece(size_t max)
 }
 
 /*
- * The ways. Each copies at most max bytes and verifies them.
- * -EOPNOTSUPP: does not work here; another way may.
+ * The methods. Each copies at most max bytes and verifies them.
+ * -EOPNOTSUPP: not supported here, try the next method.
  */
 
 static int reserved_by_ioctl(struct perf_snapshot *snap, uint64_t *behind)
@@ -369,8 +370,8 @@ static int get_online(struct cpu_mask *mask)
 }
 
 /*
- * After the copy: no record is incomplete that was begun on @cpu before this was
- * called. We are in user mode there, or the CPU is offline.
+ * After the copy: all records that were started on @cpu before the call are now
+ * complete, because this thread runs there in user mode, or the CPU is offline.
  */
 static bool is_quiet(int cpu)
 {
@@ -399,7 +400,7 @@ static bool visit_all(void)
 	return true;
 }
 
-/* We are where the writer would be, or nobody is. */
+/* This thread runs on the writing CPU, or the CPU is offline. */
 static int reserved_here(struct perf_snapshot *snap, uint64_t *behind)
 {
 	if (!is_quiet(snap->buf.cpu))
@@ -457,10 +458,10 @@ static int take_pause(struct perf_snapshot *snap, size_t max)
 	return err;
 }
 
-/* In the order in which they are tried. */
+/* In the order of preference. */
 static const struct {
 	const char	*name;
-	unsigned int	exclude;	/* the flag that rules it out */
+	unsigned int	exclude;	/* the flag that disables it */
 	int		(*take)(struct perf_snapshot *snap, size_t max);
 } ways[] = {
 	[PERF_SNAPSHOT_NONE]  = { "none",  0, NULL },
@@ -526,13 +527,13 @@ static int conclude(struct perf_snapshot *snap)
 	if (snap->incremental)
 		info->gap = distance(info->head, snap->last_head) - info->len;
 
-	/* All of history, or all that is new, ends with a whole record. */
+	/* A complete history, or a complete increment, ends with a whole record. */
 	if (snap->intact == in_buffer && in_buffer < snap->size && info->len != in_buffer)
 		return -EBADMSG;
 	return 0;
 }
 
-/* Try again, and halve the length, until what is intact is worth it. */
+/* Repeat, and halve the length, until enough of the copy is intact. */
 static int take_one_way(struct perf_snapshot *snap,
 			int (*take)(struct perf_snapshot *snap, size_t max))
 {
@@ -552,7 +553,7 @@ static int take_one_way(struct perf_snapshot *snap,
 				return conclude(snap);
 		}
 
-		/* A buffer that fills has more to copy each time, and fewer tries. */
+		/* A buffer that is filling up has more to copy each time. */
 		if (++tries >= (snap->copied > snap->page_size ? MAX_TRIES : MAX_PAGE_TRIES)) {
 			if (snap->copied <= snap->page_size)
 				return -EAGAIN;
@@ -573,8 +574,8 @@ static void forget(struct perf_snapshot *snap)
 }
 
 /*
- * Page faults in the copy would give the writer time to run ahead. A buffer that is not full
- * is not given what it does not need.
+ * Populate the memory of the copy: page faults during the copy would let the writer run
+ * ahead. A buffer that is not full gets only what it needs.
  */
 static void populate(struct perf_snapshot *snap)
 {
@@ -586,7 +587,7 @@ static void populate(struct perf_snapshot *snap)
 		return;
 	len = len + margin < snap->size ? len + margin : snap->size;
 	len = (len + snap->page_size - 1) & ~(uint64_t)(snap->page_size - 1);
-	/* Kernels before 5.14 do not do it; they lose some of the buffer, no more. */
+	/* Kernels before 5.14 do not support this; the snapshot is then shorter. */
 	madvise(snap->copy + snap->populated, len - snap->populated, MADV_POPULATE_WRITE);
 	snap->populated = len;
 }
@@ -680,7 +681,7 @@ static union perf_event *record(struct perf_snapshot *snap, size_t i)
 	return (union perf_event *)(snap->copy + (size_t)snap->records[i] * RECORD_ALIGN);
 }
 
-/* The place of a record in the index; nearly always the one last returned. */
+/* The index of a record, nearly always the one that was returned last. */
 static size_t find(struct perf_snapshot *snap, const union perf_event *event)
 {
 	size_t first = 0, end = snap->info.nr_records, middle;
@@ -705,7 +706,7 @@ union perf_event *perf_snapshot__older(struct perf_snapshot *snap,
 	return record(snap, event ? find(snap, event) + 1 : 0);
 }
 
-/* Before the first comes SIZE_MAX, which is no record. */
+/* SIZE_MAX is before the first record. */
 union perf_event *perf_snapshot__newer(struct perf_snapshot *snap,
 				       const union perf_event *event)
 {
@@ -735,7 +736,7 @@ int perf_snapshot__window(struct perf_snapshot *snap, perf_snapshot_time_t time,
  * Creation
  */
 
-/* The header page says the same as the mapping, or nothing (old kernels). */
+/* The header page must agree with the mapping, or be empty (old kernels). */
 static bool header_page_is_sane(const struct perf_snapshot *snap)
 {
 	const struct perf_event_mmap_page *pc = snap->buf.base;

@@ -1,70 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Round merge: puts events into the order of their times.
+ * Round merge: sort events by time
  *
- * What comes in
- * -------------
- * perf record reads the buffers one after the other and calls that a pass; it
- * closes each with PERF_RECORD_FINISHED_ROUND. What one buffer gives in one
- * pass is sorted already: ascending if the buffer is read forward, descending
- * if it is a backward one. It is nearly so: an event takes its time before it
- * reserves its space, so that an interrupt in between swaps neighbours.
+ * Input
+ * -----
+ * perf record reads one buffer after another. This is a pass, and a
+ * PERF_RECORD_FINISHED_ROUND closes it. The records that one buffer returns in
+ * one pass are already sorted: ascending for a forward buffer, descending for a
+ * backward one. There are small exceptions: an event gets its time before its
+ * space is reserved, so an interrupt in between swaps neighbours.
  *
  *	pass 1: cpu 0 | 1 4 7     cpu 1 | 2 3 9     cpu 2 | 5 8 6
  *	pass 2: cpu 0 | 10 12     cpu 1 | 11        cpu 2 | 13 14
  *
- * So what arrives is a small number of long runs, however many CPUs there
- * are, and putting it in order is merging them: O(log runs) for an event, not
- * O(CPUs) as with a list that is searched for the place of each event.
+ * The input is thus a small number of long runs, regardless of the number of
+ * CPUs. Sorting means merging them, which takes O(log runs) per event. Searching
+ * a list for the position of each event would take O(CPUs).
  *
- * What may go out
- * ---------------
- * That is the caller's business (ordered-events.c), as it was. The rule of
- * rounds is: once pass n+1 is closed, whatever is not newer than the newest
- * event of pass n may go. A buffer that was read in pass n+1 was read later
- * than the newest event of pass n was written, so that everything in it up to
- * that time has been seen. Here the rule appears as "take entries up to a
- * limit", by round_merge__peek() and round_merge__pop().
+ * Output
+ * ------
+ * The caller (ordered-events.c) decides which events are delivered. The rule of
+ * rounds is: when pass n+1 is closed, deliver all events that are not newer than
+ * the newest event of pass n. A buffer read in pass n+1 was read after the
+ * newest event of pass n was written, so all of its events up to that time have
+ * been seen. Here this rule means "take entries up to a limit", with
+ * round_merge__peek() and round_merge__pop().
  *
  * Runs
  * ----
- * A run is an array of entries in a chunk, in ascending or in descending
- * order. The newest run is open: an entry that continues it is appended, one
- * that is out of place by less than WINDOW entries is moved to its place, and
- * any other one closes the run and opens the next. A run of fewer than WINDOW
- * entries takes whatever comes, so that even a random sequence gives runs of
- * WINDOW entries and not runs of two. A descending run is stored as it came
- * and read from its end. A run that outgrows its place goes on in another one:
- * it is then a chain of segments, and still one run with one leaf.
+ * A run is an array of entries in a chunk, in ascending or descending order. The
+ * newest run is open. An entry that continues the open run is appended. An entry
+ * that is out of place by less than WINDOW entries is moved to its place. Any
+ * other entry closes the run and opens a new one. A run of fewer than WINDOW
+ * entries accepts every entry, so even random input results in runs of WINDOW
+ * entries rather than two. A descending run is stored as it arrives, and read
+ * from its end. A run that outgrows its space continues in another place. It is
+ * then a chain of segments, but still one run with one leaf.
  *
  *	open ----------------.
  *	                     v
- *	 chunk [ 1 4 7 | 2 3 9 | 5 6 8 . . . ]      "6" went to its place
+ *	 chunk [ 1 4 7 | 2 3 9 | 5 6 8 . . . ]      "6" was moved to its place
  *	         ^       ^       ^
  *	 next: 1       2       5
  *
  * Equal times
  * -----------
  * Entries with equal times are taken in the order in which they were added:
- * - in an ascending run they are in that order, and an entry is moved before
- *   newer ones only;
- * - a descending run is read backward, so that an entry is put before the
- *   equal ones in it;
- * - runs are numbered, and no entry is added to a run once there is a newer
- *   one: between runs the lower number goes first.
- * A caller that does not add in the order it wants to have ties resolved
- * in gives the runs a rank, which goes before the number.
+ * - An ascending run has them in this order. An entry is moved only before newer
+ *   entries.
+ * - A descending run is read backward, so an entry is put before equal ones.
+ * - Runs are numbered, and entries are only added to the newest run. Of two runs,
+ *   the one with the lower number goes first.
+ * A caller that adds entries in another order than the one it needs for equal
+ * times assigns a rank to the runs. The rank is compared before the number.
  *
  * Merging
  * -------
- * A tournament tree has a leaf for each run, with the time of its next entry,
- * and in each node the winner of the two below, so that the root is the first
- * entry of all. Runs get a leaf when somebody looks at the first entry; such a
- * run may still be open, but then nothing is put before its next entry, so that
- * its leaf stays true. After an entry was taken its leaf is set to the next one,
- * and the way up is played again: one comparison for each level, always to the
- * root, without a branch that depends on it. An idle leaf holds a time that
- * loses against all.
+ * A tournament tree has one leaf per run, with the time of its next entry. Each
+ * node has the winner of its two children, so the root is the first entry of
+ * all. Runs get a leaf when the first entry is requested. Such a run may still be
+ * open, but from then on no entry is put before its next one, so the leaf stays
+ * valid. After an entry has been taken, its leaf is set to the next entry, and
+ * the path to the root is replayed: one comparison per level, without a branch
+ * that depends on the result. The time of an idle leaf loses against all others.
  *
  *	              1
  *	        1            5		root: "1" of run 0 is next
@@ -73,14 +71,14 @@
  *
  * Costs
  * -----
- * Time: adding, O(1), at most WINDOW moves; taking, O(log runs).
- * Memory: 24 bytes for an entry, which cannot grow beyond 36 by fragmentation
- * (chunks that got sparse are compacted before new ones are allocated), and
- * about 150 for a run and its leaf. A run begins with WINDOW entries at least,
- * so that is less than 9 for an entry; more only where nearly all of a run was
- * taken and the rest is to stay for long. All is counted in rm->bytes; where
- * max_bytes would be reached, round_merge__add() changes nothing and returns
- * -ENOMEM, and the caller takes some entries and tries again.
+ * Time: O(1) to add an entry, with at most WINDOW moves; O(log runs) to take one.
+ * Memory: 24 bytes per entry. Fragmentation increases this to at most 36, because
+ * sparse chunks are compacted before new ones are allocated. A run with its leaf
+ * takes about 150 bytes. As a run starts with at least WINDOW entries, these are
+ * less than 9 bytes per entry, and more only if nearly all of a run was taken and
+ * the rest stays for a long time. rm->bytes counts all of this. If it would reach
+ * max_bytes, round_merge__add() changes nothing and returns -ENOMEM. The caller
+ * then takes some entries and retries.
  */
 #include <errno.h>
 #include <limits.h>
@@ -90,12 +88,12 @@
 #include <linux/kernel.h>
 #include "round-merge.h"
 
-/* Entries a late one is moved over, before a new run is opened for it. */
+/* A late entry is moved over at most this many entries; else a new run is opened. */
 #define WINDOW		16
 #define CHUNK_BYTES	(32 * 1024)
 #define RUNS_PER_SLAB	63
 #define MIN_LEAVES	2
-/* Two nodes and a place among the idle leaves. */
+/* Two nodes and an entry in the list of idle leaves. */
 #define LEAF_BYTES	(2 * sizeof(struct round_merge_node) + sizeof(u32))
 
 struct round_merge_chunk {
@@ -108,8 +106,8 @@ struct round_merge_chunk {
 			 sizeof(struct round_merge_entry))
 
 /*
- * Compacting does not split segments, so the longest one limits what it leaves
- * unused at the end of each chunk.
+ * Compacting does not split segments, so the longest segment limits the unused space
+ * at the end of each chunk.
  */
 #define RUN_ENTRIES	(CHUNK_ENTRIES / 8)
 
@@ -155,8 +153,8 @@ static inline bool node__before(const struct round_merge_node *a,
 }
 
 /*
- * This is what most of the time goes into, and who wins cannot be predicted:
- * without the barrier the compiler would make a branch of it.
+ * Most of the time is spent here, and the winner cannot be predicted. The barrier
+ * prevents the compiler from generating a branch.
  */
 static __always_inline void round_merge__play(struct round_merge *rm, u32 leaf, u64 time,
 					      struct round_merge_run *run)
@@ -213,7 +211,7 @@ static void round_merge__rebuild(struct round_merge *rm, struct round_merge_node
 		idle_leaves[rm->nr_idle_leaves++] = i;
 }
 
-/* Looking at an entry cannot fail, so the leaf of a run is reserved with it. */
+/* round_merge__peek() must not fail, so the leaf of a run is reserved with the run. */
 static int round_merge__reserve_leaf(struct round_merge *rm)
 {
 	u32 nr_leaves = rm->nr_leaves ? rm->nr_leaves * 2 : MIN_LEAVES;
@@ -260,10 +258,9 @@ static void round_merge__spare_chunk(struct round_merge *rm, struct round_merge_
 }
 
 /*
- * Move what is left in the chunks together, oldest first, and free those that
- * get empty. The place that a run is moved to is never beyond the one that it
- * comes from, so this needs no memory. The leaves of the tree point to runs, not
- * to entries, and stay true.
+ * Compact the remaining entries of the chunks, oldest first, and free chunks that
+ * become empty. A run is never moved to a later position, so this needs no
+ * memory. The leaves of the tree point to runs, not to entries, and stay valid.
  */
 static void round_merge__compact(struct round_merge *rm)
 {
@@ -303,13 +300,13 @@ static void round_merge__compact(struct round_merge *rm)
 		rm->first = run__first(rm->nodes[1].run);
 }
 
-/* Entries that the chunks in use would have room for, and do not hold. */
+/* Number of unused entries in the chunks. */
 static u64 round_merge__gaps(const struct round_merge *rm)
 {
 	return rm->nr_chunks * CHUNK_ENTRIES - rm->nr;
 }
 
-/* A chunk with room for a run, the one in use if compacting made some there. */
+/* A chunk with space for a run. Compacting may have made space in the current one. */
 static struct round_merge_chunk *round_merge__new_chunk(struct round_merge *rm)
 {
 	u64 capacity = rm->nr_chunks * CHUNK_ENTRIES;
@@ -341,7 +338,7 @@ static struct round_merge_chunk *round_merge__new_chunk(struct round_merge *rm)
 	return chunk;
 }
 
-/* A run that is idle, the first one of @rm->idle_runs. */
+/* An idle run, the first one of @rm->idle_runs. */
 static struct round_merge_run *round_merge__new_run(struct round_merge *rm)
 {
 	struct round_merge_slab *slab;
@@ -362,9 +359,9 @@ static struct round_merge_run *round_merge__new_run(struct round_merge *rm)
 }
 
 /*
- * Does an entry continue the open run, which is full? A descending one has no
- * leaf yet, and as the newest it is the first of those that are fresh: the
- * new segment takes its place.
+ * Check whether an entry continues the open run, which is full. A descending run
+ * has no leaf yet, and being the newest run, it is the first fresh one. The new
+ * segment replaces it there.
  */
 static void round_merge__chain(struct round_merge *rm, struct round_merge_run *full,
 			       struct round_merge_run *run, u64 time)
@@ -399,7 +396,7 @@ static int round_merge__open(struct round_merge *rm, u64 time, const char *sourc
 	if (round_merge__reserve_leaf(rm))
 		return -ENOMEM;
 
-	/* A run that is full is longer than WINDOW, and has a direction. */
+	/* A full run is longer than WINDOW, so its direction is known. */
 	if (!list_empty(&rm->chunks))
 		chunk = list_last_entry(&rm->chunks, struct round_merge_chunk, list);
 	if (!chunk || chunk__used(chunk) > CHUNK_ENTRIES - WINDOW) {
@@ -438,14 +435,14 @@ static int round_merge__open(struct round_merge *rm, u64 time, const char *sourc
 	return 0;
 }
 
-/* Is the place of a new entry before @p? See "Equal times". */
+/* Return whether a new entry belongs before @p; see "Equal times". */
 static inline bool run__goes_before(const struct round_merge_run *run, u64 time,
 				    const struct round_merge_entry *p)
 {
 	return run->descending ? p->time <= time : p->time > time;
 }
 
-/* Where does an entry go in the open run? Its end: append. NULL: nowhere. */
+/* The position of an entry in the open run. The end: append. NULL: does not fit. */
 static struct round_merge_entry *run__find_place(struct round_merge_run *run, u64 time)
 {
 	struct round_merge_entry *first = run->head + run->admitted;
@@ -455,9 +452,9 @@ static struct round_merge_entry *run__find_place(struct round_merge_run *run, u6
 	if (run->continues && run->descending != below)
 		return NULL;
 
-	/* A descending run of two is also an ascending one, the other way round. */
+	/* A descending run of two entries can be reversed to an ascending one. */
 	if (run->continues) {
-		/* It has the direction of what it continues. */
+		/* A segment has the direction of the run that it continues. */
 	} else if (run->descending && p - run->head == 2 && run->head->time <= time) {
 		struct round_merge_entry newer = run->head[0];
 
@@ -472,7 +469,7 @@ static struct round_merge_entry *run__find_place(struct round_merge_run *run, u6
 	if (p - first > WINDOW)
 		first = p - WINDOW;
 
-	/* Its place is out of reach, or before the next entry to be taken. */
+	/* The position is too far away, or before the next entry to be taken. */
 	if (first != run->head && run__goes_before(run, time, first - 1))
 		return NULL;
 
@@ -500,7 +497,7 @@ static struct round_merge_entry *round_merge__place(struct round_merge *rm, u64 
 	return p;
 }
 
-/* What round_merge__add() does where the entry is not just appended. */
+/* The slow path of round_merge__add(), if the entry cannot simply be appended. */
 int __round_merge__add(struct round_merge *rm, u64 time, void *item, u64 cookie,
 		       const char *source)
 {
@@ -523,10 +520,10 @@ int __round_merge__add(struct round_merge *rm, u64 time, void *item, u64 cookie,
 }
 
 /**
- * round_merge__set_rank() - set the rank of the entries to come
+ * round_merge__set_rank() - set the rank of entries added from now on
  * @rm:   the merge
- * @rank: where times are equal, entries of a lower rank go first; those of
- *        equal rank go as they came
+ * @rank: among equal times, entries with a lower rank go first; entries with
+ *        the same rank stay in the order in which they were added
  */
 void round_merge__set_rank(struct round_merge *rm, u64 rank)
 {
@@ -536,13 +533,13 @@ void round_merge__set_rank(struct round_merge *rm, u64 rank)
 	}
 }
 
-/* Give a leaf to the runs that have none. */
+/* Add leaves for the runs that have none. */
 void __round_merge__admit(struct round_merge *rm)
 {
 	struct round_merge_run *run;
 
 	while ((run = rm->fresh)) {
-		/* What is added to a descending run would become its next entry. */
+		/* An entry added to a descending run would become its next entry. */
 		if (run == rm->open && run->descending)
 			round_merge__close(rm);
 
@@ -577,7 +574,7 @@ static noinline void round_merge__retire(struct round_merge *rm, struct round_me
 }
 
 /**
- * round_merge__pop() - take the entry that the last round_merge__peek() returned
+ * round_merge__pop() - remove the entry that the last round_merge__peek() returned
  * @rm: the merge; entries may have been added in between
  */
 void round_merge__pop(struct round_merge *rm)
@@ -596,8 +593,8 @@ void round_merge__pop(struct round_merge *rm)
 		const struct round_merge_entry *first = run__first(run);
 
 		/*
-		 * Its turn comes when those of other runs have been taken. What it
-		 * refers to often goes beyond one cache line.
+		 * The next entry is taken after those of other runs. The data it refers
+		 * to often exceeds one cache line.
 		 */
 		__builtin_prefetch(first->item);
 		__builtin_prefetch((void *)((uintptr_t)first->item + 64));
@@ -607,7 +604,7 @@ void round_merge__pop(struct round_merge *rm)
 }
 
 /**
- * round_merge__init() - make an empty merge, without a limit
+ * round_merge__init() - initialize an empty merge without a limit
  * @rm: the merge
  */
 void round_merge__init(struct round_merge *rm)
@@ -621,7 +618,7 @@ void round_merge__init(struct round_merge *rm)
 
 /**
  * round_merge__exit() - free all memory
- * @rm: the merge; it is empty afterwards, and may be used again
+ * @rm: the merge; it is empty afterwards and can be used again
  */
 void round_merge__exit(struct round_merge *rm)
 {

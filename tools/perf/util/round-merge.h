@@ -10,10 +10,10 @@ struct round_merge_chunk;
 struct round_merge_slab;
 
 /**
- * struct round_merge_entry - one thing to be put in order
+ * struct round_merge_entry - an entry to be sorted
  * @time:   the key
- * @item:   the caller's, handed back as it came
- * @cookie: the caller's, handed back as it came
+ * @item:   opaque value of the caller
+ * @cookie: opaque value of the caller
  */
 struct round_merge_entry {
 	u64	time;
@@ -22,19 +22,19 @@ struct round_merge_entry {
 };
 
 /**
- * struct round_merge_run - entries in order: a run, or a segment of one
+ * struct round_merge_run - a run of sorted entries, or a segment of a run
  * @head:       first entry
- * @end:        after the last one; @head == @end: all were taken
- * @room:       @end gets no further
- * @rank:       goes before @seq where times are equal
+ * @end:        end of the entries; @head == @end: all were taken
+ * @room:       limit of @end
+ * @rank:       compared before @seq if times are equal
  * @seq:        lower for older runs
- * @source:     what the entries came from
- * @chunk:      where they are
- * @list:       of the runs in the same chunk, by place, or of those that are idle
+ * @source:     where the entries come from
+ * @chunk:      the chunk that holds them
+ * @list:       runs in the same chunk, by position, or idle runs
  * @next_fresh: next run that has no leaf yet
- * @then:       segment whose entries are taken after those of this one
- * @bound:      time that no entry may get past if this continues another segment
- * @leaf:       of the tree, once @admitted
+ * @then:       the next segment of this run
+ * @bound:      limit of the times of entries if this continues another segment
+ * @leaf:       index in the tree, valid if @admitted
  * @continues:  this continues another segment
  * @descending: read from the end
  * @admitted:   has a leaf
@@ -63,23 +63,23 @@ struct round_merge_node {
 };
 
 /**
- * struct round_merge - entries that wait to be taken in the order of their times
- * @nr:        entries that wait
- * @bytes:     memory held, the caller's own additions included
+ * struct round_merge - entries to be taken in the order of time
+ * @nr:        number of entries
+ * @bytes:     memory used, including what the caller adds
  * @max_bytes: round_merge__add() fails with -ENOMEM rather than reach it
  * @last:      time of the entry at the end of the open run
- * @room:      where the open run has to end; NULL if nothing may just be appended
- * @open:      the run that grows, NULL if none
- * @source:    what the entries of the open run came from
- * @rank:      rank of the runs to come, see round_merge__set_rank()
+ * @room:      limit of the open run; NULL if no entry can simply be appended
+ * @open:      the open run or NULL
+ * @source:    where the entries of the open run come from
+ * @rank:      rank of new runs, see round_merge__set_rank()
  * @next_seq:  number of the next run
- * @first:     the entry that is to be taken first, unless one of @fresh is
- * @nodes:     the tournament tree, the root at 1, the leaves at @nr_leaves
- * @nr_leaves: leaves of the tree, never less than @nr_chains
+ * @first:     the first entry to take, unless it is in one of @fresh
+ * @nodes:     the tournament tree, with the root at 1 and the leaves at @nr_leaves
+ * @nr_leaves: number of leaves, at least @nr_chains
  * @nr_idle_leaves: number of @idle_leaves
  * @idle_leaves: leaves without a run
- * @nr_runs:   runs that hold entries, segments of chains one by one
- * @nr_chains: the same, chains as one
+ * @nr_runs:   number of runs with entries, counting each segment
+ * @nr_chains: number of runs with entries, counting each chain as one
  * @fresh:     runs that have no leaf yet
  * @chunks:    chunks in use, oldest first
  * @spare:     chunks that are not in use
@@ -120,7 +120,7 @@ void __round_merge__admit(struct round_merge *rm);
 void round_merge__pop(struct round_merge *rm);
 void round_merge__set_rank(struct round_merge *rm, u64 rank);
 
-/* Add an entry that just continues the open run, in its place. */
+/* Append an entry to the open run if it continues it. */
 static inline bool round_merge__append(struct round_merge *rm, u64 time, void *item, u64 cookie,
 				       const char *source)
 {
@@ -143,13 +143,13 @@ static inline bool round_merge__append(struct round_merge *rm, u64 time, void *i
  * round_merge__add() - add an entry
  * @rm:     the merge
  * @time:   its key
- * @item:   handed back as it is
- * @cookie: handed back as it is
- * @source: handed back as it is; entries that come one after the other are
- *          expected to have the same one, as a pointer
+ * @item:   opaque value of the caller
+ * @cookie: opaque value of the caller
+ * @source: opaque pointer of the caller; consecutive entries are expected to
+ *          have the same one
  *
- * Return: 0, or -ENOMEM if there is no memory or max_bytes would be reached;
- *         nothing was added then.
+ * Return: 0, or -ENOMEM if there is no memory or max_bytes would be reached.
+ *         In case of an error nothing was added.
  */
 static inline int round_merge__add(struct round_merge *rm, u64 time, void *item, u64 cookie,
 				   const char *source)
@@ -161,7 +161,7 @@ static inline int round_merge__add(struct round_merge *rm, u64 time, void *item,
 }
 
 /**
- * round_merge__peek() - look at the first entry
+ * round_merge__peek() - return the first entry
  * @rm: the merge
  *
  * Return: the entry, valid until the merge is changed; NULL if there is none.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dumps of backward buffers, and what they cover.
+ * Dumps of backward buffers and their coverage
  *
- * A dump has two halves. evlist__snapshot_bkw_mmap() copies what is new in all
- * buffers, back to back, so that they cover the same time; the kernel goes on
- * writing to them. Everything slow comes after that: perf_mmap__push() hands
- * out what was copied of a buffer, whenever it suits, and frees it; the map's cover
- * says what that is, until the next dump.
+ * A dump has two phases. evlist__snapshot_bkw_mmap() copies the new records of all
+ * buffers, one right after the other, so that the copies cover the same time. The
+ * kernel keeps writing to the buffers. All slow work is done later:
+ * perf_mmap__push() writes the copy of a buffer and frees it. The cover of the map
+ * describes the copy until the next dump.
  *
- * The memory for the copies, as much as all buffers have, is there from the one to
- * the other, and not between the dumps.
+ * Memory for the copies, as much as for all buffers, is allocated from the first
+ * phase to the second, and freed between dumps.
  *
- * A buffer that cannot be read does not keep the others from it: it adds
- * nothing to the dump, and its cover says why.
+ * A buffer that cannot be read does not affect the others. It adds nothing to the
+ * dump, and its cover has the reason.
  */
 #include "snapshot-cover.h"
 #include "debug.h"
@@ -32,7 +32,7 @@ static bool record_time(const union perf_event *event, void *data, __u64 *time)
 {
 	u64 timestamp;
 
-	/* Not modified; the parser's argument is that of all its callers. */
+	/* The event is not modified; the parser's argument is not const for other callers. */
 	if (evlist__parse_sample_timestamp(data, (union perf_event *)event, &timestamp) ||
 	    timestamp == -1ULL)
 		return false;
@@ -64,12 +64,12 @@ static void snapshot_cover__count(struct snapshot_cover *cover, const union perf
 }
 
 /**
- * snapshot_cover__fill - say what the last snapshot of a buffer holds
- * @cover: what to fill in
+ * snapshot_cover__fill - describe the last snapshot of a buffer
+ * @cover: the description
  * @cpu: CPU of the buffer, or -1
- * @err: what perf_snapshot__take() returned
+ * @err: return value of perf_snapshot__take()
  * @snap: the snapshot
- * @evlist: whose events the records are, to find their times
+ * @evlist: the events of the records, used to find their times
  */
 void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
 			  struct perf_snapshot *snap, struct evlist *evlist)
@@ -104,7 +104,7 @@ void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
 
 /**
  * snapshot_cover__add - add a later snapshot of the same buffer
- * @cover: what it is added to
+ * @cover: the description to extend
  * @later: the later, incremental one
  */
 void snapshot_cover__add(struct snapshot_cover *cover, const struct snapshot_cover *later)
@@ -127,10 +127,10 @@ void snapshot_cover__add(struct snapshot_cover *cover, const struct snapshot_cov
 }
 
 /**
- * snapshot_cover__scnprintf - the same in words, without an end of line
- * @cover: what to print
- * @buf: where to
- * @size: room there
+ * snapshot_cover__scnprintf - print a description, without a newline
+ * @cover: the description
+ * @buf: the output
+ * @size: size of @buf
  */
 int snapshot_cover__scnprintf(const struct snapshot_cover *cover, char *buf, size_t size)
 {
@@ -167,14 +167,14 @@ static void mmap__report_cover(const struct mmap *map)
 }
 
 /**
- * evlist__snapshot_bkw_mmap - copy what came since the last time
+ * evlist__snapshot_bkw_mmap - copy the records since the last snapshot
  * @evlist: the events
  * @maps: overwrite maps of it
  * @nr_maps: how many
  *
- * Nothing is paused, and no event is lost. Afterwards perf_mmap__push() pushes
- * the copies, newest record first, and maps[i]->cover says what they hold. With
- * -v the latter is printed; a buffer that could not be read is always named.
+ * The buffers are not paused, and no event is lost. Afterwards perf_mmap__push()
+ * writes the copies, newest record first, and maps[i]->cover describes them. With
+ * -v the description is printed. Buffers that could not be read are always printed.
  *
  * Return: 0, or a negative errno if there are buffers and none could be read.
  */
@@ -182,7 +182,7 @@ int evlist__snapshot_bkw_mmap(struct evlist *evlist, struct mmap **maps, int nr_
 {
 	int i, last_err = 0, nr_read = 0;
 
-	/* What fails here is found again by the take. */
+	/* perf_snapshot__take() reports the error if this fails. */
 	for (i = 0; i < nr_maps; i++) {
 		if (maps[i]->core.base)
 			perf_snapshot__prepare(maps[i]->snapshot);

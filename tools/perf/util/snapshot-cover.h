@@ -11,28 +11,27 @@ struct evlist;
 struct mmap;
 
 /**
- * struct snapshot_cover - what a dump holds of one backward buffer
+ * struct snapshot_cover - describe the content of a dump for one backward buffer
  * @cpu: CPU that writes the buffer, -1: the one on which its task runs
- * @err: 0, or a negative errno: the buffer could not be read, nothing is held
+ * @err: 0, or a negative errno if the buffer could not be read
  * @way: how the copy was verified
- * @wrapped: older records than these had been overwritten before; false:
- *	the dump reaches back to the start of the buffer
- * @retries: copies that were thrown away, because the writer lapped the reader
+ * @wrapped: older records had been overwritten before; false: the dump reaches
+ *	back to the start of the buffer
+ * @retries: copies that were discarded because the writer lapped the reader
  * @data_size: size of the buffer in bytes
- * @oldest: time of the oldest record that has one; 0: none has
- * @newest: time of the newest record that has one; 0: none has
+ * @oldest: time of the oldest record that has a time, or 0
+ * @newest: time of the newest record that has a time, or 0
  * @nr_records: records in the dump
- * @nr_samples: PERF_RECORD_SAMPLE among them
- * @len: their bytes
+ * @nr_samples: number of PERF_RECORD_SAMPLE
+ * @len: bytes of the records
  * @given_up: bytes of old records that were overwritten while they were copied
- * @gap: bytes between the dump before and this one that neither holds
- * @lost: events that the kernel had no room for (a paused buffer), as
- *	PERF_RECORD_LOST and PERF_RECORD_LOST_SAMPLES in the dump say. Overwriting
- *	is not losing.
+ * @gap: bytes between the previous dump and this one that are in neither of them
+ * @lost: events lost while the buffer was paused, according to PERF_RECORD_LOST
+ *	and PERF_RECORD_LOST_SAMPLES in the dump. Overwritten events do not count.
  * @throttled: how often an event was throttled in the time of the dump
  *
- * Everything is taken from the copy: to fill this in disturbs nobody. A count
- * read from an event (PERF_FORMAT_LOST) would send an IPI to its CPU.
+ * All values come from the copy, so no other CPU is disturbed. Reading a count
+ * from an event (PERF_FORMAT_LOST) would send an IPI to its CPU.
  */
 struct snapshot_cover {
 	int			cpu;

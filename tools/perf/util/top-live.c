@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What perf top shows of buffers that the kernel goes on writing: those of its own
- * events (--overwrite), and those of a persistent session, which take the place of
- * events of its own.
+ * perf top for buffers that the kernel keeps writing to: those of its own events
+ * (--overwrite), and those of a persistent session, which replaces its own events
  */
 #include "top-live.h"
 #include "env.h"
@@ -17,12 +16,12 @@
 #include <subcmd/parse-options.h>
 
 /**
- * top_live__parse_event - take -e of perf top: a persistent session, or events
+ * top_live__parse_event - parse -e of perf top: a persistent session, or events
  * @opt: the option; its value is for the event parser, and refers to perf_top::evlist
- * @str: what follows -e
+ * @str: the argument of -e
  * @unset: see parse_events_option()
  *
- * Return: 0, or what is for parse_options() to fail with.
+ * Return: 0, or the error of parse_options().
  */
 int top_live__parse_event(const struct option *opt, const char *str, int unset)
 {
@@ -34,10 +33,10 @@ int top_live__parse_event(const struct option *opt, const char *str, int unset)
 }
 
 /**
- * top_live__open_session - follow the session that -e named, if it did
+ * top_live__open_session - follow the session named with -e, if any
  * @top: perf top; its events become those of the session
  *
- * Return: 0, or a negative errno when the user was told what is wrong.
+ * Return: 0, or a negative errno after an error message.
  */
 int top_live__open_session(struct perf_top *top)
 {
@@ -59,17 +58,17 @@ int top_live__open_session(struct perf_top *top)
 	evlist__delete(top->evlist);
 	top->evlist = persistent_live__evlist(live);
 	top->evlist->env = &perf_env;
-	/* Read at intervals: nobody wakes us. */
+	/* Read at intervals: there are no wakeups. */
 	top->record_opts.overwrite = true;
 	return 0;
 }
 
 /**
- * top_live__read_mmap - hand out what came to an overwrite buffer since the last time
+ * top_live__read_mmap - process the new records of an overwrite buffer
  * @top: perf top
  * @md: the buffer
- * @timestamp: time of records that have none
- * @process: takes each record, oldest first; what is not 0 ends the read
+ * @timestamp: used for records without a time
+ * @process: called for each record, oldest first; a value other than 0 ends the read
  */
 void top_live__read_mmap(struct perf_top *top, struct mmap *md, u64 timestamp,
 			 persistent_live_event_t process)

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The order in which perf top takes records.
+ * Sort the records of perf top by time
  *
- * perf top reads one buffer after another, again and again, and hands what it read to a
- * thread that takes all there is whenever it has nothing to do, amid a pass as well. A new
- * task has its records in two buffers: that of the CPU where its parent forked, and that of
- * its own. Where the second is read first, and the thread takes it before the first is
- * read, the task gets its maps and then, by the fork that came before them, those of its
- * parent: its samples are of unknown code from then on.
+ * perf top reads one buffer after another in a loop, and passes the records to a
+ * thread that processes all available records whenever it is idle, including in
+ * the middle of a pass. A new task has records in two buffers: that of the CPU
+ * where its parent forked, and that of its own CPU. If the second buffer is read
+ * first, and the thread processes it before the other one has been read, the task
+ * gets its own maps first and then, from the earlier fork, those of its parent. All
+ * further samples of the task are then unresolved.
  *
- * So what was read is put in order before the thread may have it, and as buffers are not
- * read at the same moment, what is newer than the newest record of the pass before waits:
- * other buffers may have something older, which was written behind their reader's back.
- * Whatever was written before the end of one pass is there at the end of the next. That is
- * what a FINISHED_ROUND stands for in a file.
+ * Records are therefore sorted before the thread gets them. Buffers are not all read
+ * at the same time, so records that are newer than the newest record of the previous
+ * pass are held back: another buffer may have an older record that was written after
+ * it was read. All records written before the end of one pass have been read by the
+ * end of the next one. FINISHED_ROUND has the same meaning in a file.
  */
 #include "top-pass.h"
 #include "debug.h"
 #include "top.h"
 
 /**
- * top_pass__init - begin
- * @top: perf top; its passes belong to the thread that reads
- * @deliver: takes each record in the order of time; ordered_events::data is @top
+ * top_pass__init - initialize
+ * @top: perf top; the reading thread owns its passes
+ * @deliver: called for each record in the order of time; ordered_events::data is @top
  */
 void top_pass__init(struct perf_top *top, ordered_events__deliver_t deliver)
 {
 	ordered_events__init(&top->pass, deliver, top);
-	/* The buffers are written again. */
+	/* The buffers are overwritten, so copy the records. */
 	ordered_events__set_copy_on_queue(&top->pass, true);
 }
 
 /**
- * top_pass__exit - drop what waits
+ * top_pass__exit - drop the pending records
  * @top: perf top
  */
 void top_pass__exit(struct perf_top *top)
@@ -41,7 +42,7 @@ void top_pass__exit(struct perf_top *top)
 }
 
 /**
- * top_pass__add - take a record out of a buffer
+ * top_pass__add - add a record of a buffer
  * @event: the record, which is copied
  * @timestamp: its time
  * @data: perf top
@@ -56,7 +57,7 @@ int top_pass__add(union perf_event *event, u64 timestamp, void *data)
 }
 
 /**
- * top_pass__end - all buffers were read: hand out what can have nothing before it any more
+ * top_pass__end - end a pass and deliver the records that no older one can precede
  * @top: perf top
  */
 void top_pass__end(struct perf_top *top)

@@ -19,9 +19,9 @@
  *	}
  *	perf_snapshot__delete(snap);
  *
- * snapshot.c explains how it works and why no record can be torn. It needs
- * nothing but the C library and the uapi headers, so that a program may also
- * compile it in.
+ * snapshot.c describes how this works and why no record can be torn. It depends
+ * only on the C library and the uapi headers, so programs can also compile it
+ * in.
  */
 
 #include <perf/core.h>
@@ -53,12 +53,12 @@ struct perf_snapshot_buffer {
 };
 
 /**
- * enum perf_snapshot_way - how a snapshot was told intact from overwritten bytes
+ * enum perf_snapshot_way - method used to verify a snapshot
  * @PERF_SNAPSHOT_NONE: no snapshot was taken
- * @PERF_SNAPSHOT_IOCTL: PERF_EVENT_IOC_RESERVED_HEAD; nobody was disturbed
+ * @PERF_SNAPSHOT_IOCTL: PERF_EVENT_IOC_RESERVED_HEAD; the writer was not disturbed
  * @PERF_SNAPSHOT_HOP: data_head was read in user mode on the writing CPU
- * @PERF_SNAPSHOT_PAUSE: the buffer was paused for the copy; events that
- *	came meanwhile are lost, and counted as such by the kernel
+ * @PERF_SNAPSHOT_PAUSE: the buffer was paused during the copy; events in this
+ *	time are lost, and the kernel counts them
  */
 enum perf_snapshot_way {
 	PERF_SNAPSHOT_NONE,
@@ -69,9 +69,9 @@ enum perf_snapshot_way {
 
 /* Flags of perf_snapshot__take() */
 enum {
-	/* Take only what came since the last snapshot of this buffer. */
+	/* Take only records since the last snapshot of this buffer. */
 	PERF_SNAPSHOT_INCREMENTAL	= 1U << 0,
-	/* Ways that are not to be tried. */
+	/* Methods to skip. */
 	PERF_SNAPSHOT_NO_IOCTL		= 1U << 1,
 	PERF_SNAPSHOT_NO_HOP		= 1U << 2,
 	PERF_SNAPSHOT_NO_PAUSE		= 1U << 3,
@@ -123,7 +123,7 @@ LIBPERF_API struct perf_snapshot *
 perf_snapshot__new(const struct perf_snapshot_buffer *buf);
 
 /**
- * perf_snapshot__new_mmap - the same for a map of libperf
+ * perf_snapshot__new_mmap - perf_snapshot__new() for a map of libperf
  * @map: a map of perf_evlist__for_each_mmap(evlist, map, true)
  */
 LIBPERF_API struct perf_snapshot *perf_snapshot__new_mmap(struct perf_mmap *map);
@@ -134,9 +134,9 @@ LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
  * perf_snapshot__prepare - allocate the memory for the copy
  * @snap: the buffer
  *
- * As much as the buffer has. perf_snapshot__take() does this where it was not
- * done. Do it for all buffers before the first of several is taken, and their
- * snapshots cover the same time more closely.
+ * The size is that of the buffer. perf_snapshot__take() allocates the memory if
+ * this was not called before. To take snapshots of several buffers, call this for
+ * all of them first, so that the snapshots cover the same time more closely.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -146,29 +146,27 @@ LIBPERF_API int perf_snapshot__prepare(struct perf_snapshot *snap);
  * perf_snapshot__release - free that memory until the next snapshot
  * @snap: the buffer; its snapshot becomes an empty one
  *
- * An incremental snapshot still goes on where the last one ended.
+ * The next incremental snapshot still continues where the last one ended.
  */
 LIBPERF_API void perf_snapshot__release(struct perf_snapshot *snap);
 
 /**
- * perf_snapshot__take - take a snapshot, in place of the one before
+ * perf_snapshot__take - take a snapshot and replace the previous one
  * @snap: the buffer
  * @flags: PERF_SNAPSHOT_INCREMENTAL, PERF_SNAPSHOT_NO_* or 0
  *
- * The ways are tried in the order of enum perf_snapshot_way; one that the
- * kernel does not know or that is not allowed is not tried again. Hopping
- * moves the calling thread to another CPU for the time of the copy. All
- * snapshots of a set of buffers may be taken back to back, and written to disk
- * when they all have been.
+ * The methods are tried in the order of enum perf_snapshot_way. A method that the
+ * kernel does not support or does not allow is not tried again. The hop method
+ * moves the calling thread to another CPU during the copy. To snapshot a set of
+ * buffers, take all snapshots first and write them to disk afterwards.
  *
  * Return: 0, also for an empty buffer, or
- * -EBADMSG: the buffer does not hold what the kernel writes (its header page or
- *	a record is absurd),
- * -EINVAL: the kernel says that the buffer is not backward, or does not overwrite
- *	itself,
- * -EAGAIN: in every way allowed, the writer lapped the reader however short the
- *	copy was,
- * -EOPNOTSUPP: none of the ways allowed works here,
+ * -EBADMSG: the header page or a record is invalid,
+ * -EINVAL: the kernel reports that the buffer is not backward, or not an overwrite
+ *	buffer,
+ * -EAGAIN: with all permitted methods, the writer lapped the reader even for the
+ *	shortest copy,
+ * -EOPNOTSUPP: none of the permitted methods works here,
  * -ENOMEM.
  */
 LIBPERF_API int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags);
@@ -181,11 +179,11 @@ perf_snapshot__info(const struct perf_snapshot *snap);
 LIBPERF_API const char *perf_snapshot__way_name(enum perf_snapshot_way way);
 
 /**
- * perf_snapshot__data - the records as one run of bytes, newest first
+ * perf_snapshot__data - get all records in one memory area, newest first
  * @snap: the snapshot
- * @len: where to store the length of the run
+ * @len: returns its length
  *
- * No record wraps or is cut. The bytes belong to @snap and are valid until the
+ * No record wraps or is truncated. The area belongs to @snap and is valid until the
  * next perf_snapshot__take().
  */
 LIBPERF_API void *perf_snapshot__data(struct perf_snapshot *snap, size_t *len);
@@ -193,7 +191,7 @@ LIBPERF_API void *perf_snapshot__data(struct perf_snapshot *snap, size_t *len);
 /**
  * perf_snapshot__older - step towards older records
  * @snap: the snapshot
- * @event: a record of it, or NULL to begin with the newest one
+ * @event: a record of the snapshot, or NULL to start with the newest one
  *
  * Return: the record that was written before @event, or NULL.
  */
@@ -203,7 +201,7 @@ perf_snapshot__older(struct perf_snapshot *snap, const union perf_event *event);
 /**
  * perf_snapshot__newer - step towards newer records
  * @snap: the snapshot
- * @event: a record of it, or NULL to begin with the oldest one
+ * @event: a record of the snapshot, or NULL to start with the oldest one
  *
  * Return: the record that was written after @event, or NULL.
  */
@@ -213,8 +211,8 @@ perf_snapshot__newer(struct perf_snapshot *snap, const union perf_event *event);
 /**
  * typedef perf_snapshot_time_t - find the time of a record
  * @event: the record
- * @data: what was given to perf_snapshot__window()
- * @time: where to store it
+ * @data: the argument of perf_snapshot__window()
+ * @time: returns the time
  *
  * Return: false if the record has no time.
  */
@@ -222,16 +220,16 @@ typedef bool (*perf_snapshot_time_t)(const union perf_event *event, void *data,
 				     __u64 *time);
 
 /**
- * perf_snapshot__window - times of the oldest and of the newest record
+ * perf_snapshot__window - get the times of the oldest and the newest record
  * @snap: the snapshot
- * @time: how to find the time of a record
+ * @time: returns the time of a record
  * @data: passed to @time
- * @oldest: where to store the first
- * @newest: where to store the second
+ * @oldest: returns the time of the oldest record
+ * @newest: returns the time of the newest record
  *
- * Records are stored in the order of their reservation; an interrupt can come
- * between taking the time and reserving, so that neighbours may be swapped.
- * The window is the one of the first record from either end that has a time.
+ * Records are stored in the order of their reservation. An interrupt can occur
+ * after a record has got its time and before it is reserved, so neighbours may be
+ * swapped. The window uses the first record from either end that has a time.
  *
  * Return: 0, or -ENOENT if no record has a time.
  */
