@@ -32,6 +32,7 @@
 #include "util/evsel.h"
 #include "util/flight/store/fold-order.h"
 #include "util/flight/store/sideband-store.h"
+#include "util/sample-layout.h"
 #include "tests.h"
 
 #define ID_SIZE		24
@@ -39,6 +40,7 @@
 
 static struct sideband_store *ss;
 static struct fold_order *order;
+static struct sample_layout layout;
 static u64 clock_ns;
 static char text[1 << 16];
 static size_t text_len;
@@ -49,10 +51,10 @@ static int fold(union perf_event *event, u32 type, u16 misc, size_t size)
 	event->header.misc = misc;
 	event->header.size = PERF_ALIGN(size, sizeof(u64)) + ID_SIZE;
 	if (order) {
-		/* Behind the ids of the task, and before that of the event. */
-		u64 *trailer = (void *)event + event->header.size - ID_SIZE;
+		int offset = sample_layout__offset(&layout, SAMPLE_WORD__TIME, type,
+						   event->header.size);
 
-		trailer[1] = clock_ns;
+		memcpy((void *)event + offset, &clock_ns, sizeof(clock_ns));
 		return fold_order__add(order, event) == 1 ? 0 : -EINVAL;
 	}
 	return sideband_store__fold(ss, event);
@@ -589,6 +591,7 @@ static struct evlist *begin_order(size_t limit)
 	if (!evlist || !evsel)
 		return NULL;
 	evlist__add(evlist, evsel);
+	sample_layout__init(&layout, &attr, /*swapped=*/false);
 	order = begin() ? fold_order__new(evlist, ss, limit) : NULL;
 	return order ? evlist : NULL;
 }

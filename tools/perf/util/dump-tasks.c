@@ -23,6 +23,7 @@
 #include "mmap.h"
 #include "namespaces.h"
 #include "record.h"
+#include "sample-layout.h"
 #include "target.h"
 
 #include <linux/kernel.h>
@@ -30,22 +31,22 @@
 #include <perf/snapshot.h>
 #include <errno.h>
 
-/* The word of a sample that has pid and tid; negative: it depends, or there is none. */
-static int tid_word(struct evlist *evlist)
+/* Do all samples say in the same place which process they belong to? */
+static bool find_layout(struct evlist *evlist, struct sample_layout *layout)
 {
+	int place = -1;
 	struct evsel *evsel;
-	int word = -1;
 
 	evlist__for_each_entry(evlist, evsel) {
-		u64 type = evsel->core.attr.sample_type;
-		int this = !!(type & PERF_SAMPLE_IDENTIFIER) + !!(type & PERF_SAMPLE_IP);
+		const struct perf_event_attr *attr = &evsel->core.attr;
 
-		if (!(type & PERF_SAMPLE_TID) || !evsel->core.attr.write_backward ||
-		    (word >= 0 && word != this))
-			return -1;
-		word = this;
+		sample_layout__init(layout, attr, /*swapped=*/false);
+		if (layout->sample[SAMPLE_WORD__TID] < 0 || !attr->write_backward ||
+		    (place >= 0 && place != layout->sample[SAMPLE_WORD__TID]))
+			return false;
+		place = layout->sample[SAMPLE_WORD__TID];
 	}
-	return word;
+	return place >= 0;
 }
 
 static void add_pid(struct dump_tasks *tasks, u32 pid)
@@ -62,15 +63,16 @@ static void add_pid(struct dump_tasks *tasks, u32 pid)
 	tasks->last = pid;
 }
 
-static void add_event(struct dump_tasks *tasks, const union perf_event *event, int word)
+static void add_event(struct dump_tasks *tasks, const union perf_event *event,
+		      const struct sample_layout *layout)
 {
 	const struct perf_event_header *header = &event->header;
-	const u32 *ids = (const u32 *)event->sample.array;
+	u32 pid;
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		if (header->size >= sizeof(*header) + (word + 1) * sizeof(u64))
-			add_pid(tasks, ids[2 * word]);
+		if (sample_layout__pid(layout, event, &pid))
+			add_pid(tasks, pid);
 		break;
 	case PERF_RECORD_FORK:
 		if (header->size < sizeof(event->fork))
@@ -82,8 +84,9 @@ static void add_event(struct dump_tasks *tasks, const union perf_event *event, i
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_EXIT:
+		/* All of them begin with it. */
 		if (header->size >= sizeof(*header) + sizeof(u64))
-			add_pid(tasks, ids[0]);
+			add_pid(tasks, event->comm.pid);
 		break;
 	default:
 		break;
@@ -100,7 +103,8 @@ static void add_event(struct dump_tasks *tasks, const union perf_event *event, i
 void dump_tasks__add(struct dump_tasks *tasks, struct evlist *evlist, struct mmap **maps,
 		     int nr_maps)
 {
-	int word = tid_word(evlist);
+	struct sample_layout layout;
+	bool has_pid = find_layout(evlist, &layout);
 
 	if (tasks->described) {
 		intlist__delete(tasks->pids);
@@ -110,7 +114,7 @@ void dump_tasks__add(struct dump_tasks *tasks, struct evlist *evlist, struct mma
 		tasks->pids = intlist__new(NULL);
 		tasks->last = -1U;
 	}
-	if (!tasks->pids || word < 0)
+	if (!tasks->pids || !has_pid)
 		tasks->unknown = true;
 
 	for (int i = 0; i < nr_maps && !tasks->unknown; i++) {
@@ -119,7 +123,7 @@ void dump_tasks__add(struct dump_tasks *tasks, struct evlist *evlist, struct mma
 		if (!maps[i]->core.base)
 			continue;
 		while ((event = perf_snapshot__newer(maps[i]->snapshot, event)) != NULL)
-			add_event(tasks, event, word);
+			add_event(tasks, event, &layout);
 	}
 }
 

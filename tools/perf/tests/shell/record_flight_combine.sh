@@ -194,7 +194,8 @@ survives_broken_parts()
 	[ "$broken" -lt "$i" ]
 }
 
-# One of other events, or of another boot, stays as it is; so does an OUT of another kind.
+# One of other events, of another boot, or of a machine of the other byte order stays as it
+# is; so does an OUT of another kind.
 leaves_out_what_does_not_fit()
 {
 	local other said
@@ -207,11 +208,13 @@ leaves_out_what_does_not_fit()
 	start_recorder "$TMP/other" -M 4M -e context-switches -a
 	stop_recorder INT
 	cp "$DUMP" "$TMP/three/a.sample.20200101T000000.000Z"
+	{ printf 2ELIFREP; head -c 96 /dev/zero; } >"$TMP/three/a.sample.20200101T000001.000Z"
 	said=$(perf record --combine -o "$TMP/three/a" 2>&1)
 	echo "$said"
 	grep -q "$(basename "$other") is left out: it is of another boot" <<<"$said"
 	grep -q "a.sample.20200101T000000.000Z is left out: it has events" <<<"$said"
-	[ "$(find "$TMP/three" -name 'a.sample.*' ! -name '*.json' | wc -l)" = 2 ]
+	grep -q "a.sample.20200101T000001.000Z is left out: .* other byte order" <<<"$said"
+	[ "$(find "$TMP/three" -name 'a.sample.*' ! -name '*.json' | wc -l)" = 3 ]
 	cmp "$TMP/three/a.old" "$TMP/three/mine"
 	mapfile -t before < <(dumps "$TMP/a" | tail -n4)
 	is_union "$TMP/three/a" "${before[@]}"

@@ -164,6 +164,7 @@ static int add_input(struct combine *c, const char *path, bool is_out)
 		pr_warning("%s is left out: %s.\n", path,
 			   err == -ENODATA ? "not even its header is complete" :
 			   err == -EPROTO ? "it is no file of a flight recorder" :
+			   err == -EPROTONOSUPPORT ? "it is of a machine of the other byte order" :
 			   err == -EOPNOTSUPP ? "it is compressed" : strerror(-err));
 		return 0;
 	}
@@ -278,8 +279,8 @@ static const char *match_events(struct combine *c, const struct part *p, int *ev
 {
 	const struct part *base = &c->base->part;
 
-	if (p->attr_size != base->attr_size || p->time_word != base->time_word ||
-	    p->trailer_size != base->trailer_size)
+	if (p->attr_size != base->attr_size ||
+	    !sample_layout__is_same(&p->layout, &base->layout, SAMPLE_WORD__TIME))
 		return "it was written by another perf, or with other options";
 	for (size_t i = 0; i < p->nr_events; i++) {
 		size_t from = 0;
@@ -507,12 +508,15 @@ static int add_state(struct combine *c, u32 input, char **copy)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->nr_state; i++) {
 		struct part_record record = p->state[i];
-		int err;
+		struct perf_event_header header;
+		int err, pos;
 
 		memcpy(to, record.data, record.size);
-		if (record.size >= sizeof(struct perf_event_header) + p->trailer_size)
-			memcpy(to + record.size - p->trailer_size +
-			       p->trailer_time * sizeof(u64), &time, sizeof(time));
+		memcpy(&header, to, sizeof(header));
+		pos = sample_layout__offset(&p->layout, SAMPLE_WORD__TIME, header.type,
+					    record.size);
+		if (pos >= 0)
+			memcpy(to + pos, &time, sizeof(time));
 		record.data = to;
 		to += record.size;
 		err = add_candidate(c, &record, input);

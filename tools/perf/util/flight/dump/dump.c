@@ -50,6 +50,7 @@
 #include "../../evlist.h"
 #include "../../evsel.h"
 #include "../../header.h"
+#include "../../sample-layout.h"
 #include "../../session.h"
 #include "../../trace-event.h"
 
@@ -79,13 +80,6 @@
 /* Forks that are remembered one by one; with more, each parent is wanted. */
 #define MAX_FORKS	(512 * 1024U)
 
-/* Where a record says what is needed here, in words; -1: nowhere. */
-struct layout {
-	int			pid;
-	int			time;
-	int			cpu;
-};
-
 struct fork_pair {
 	u32			parent;
 	u32			child;
@@ -94,9 +88,7 @@ struct fork_pair {
 /**
  * struct dump - a dump that is being written
  * @source: what it is made of
- * @layout: of samples
- * @trailer: of the sample_id behind other records
- * @id_hdr_size: bytes of that
+ * @layout: of the records of its first event
  * @same_layout: all events have @layout
  * @auxiliary: no samples, but the side-band of all tasks
  * @wanted: processes to describe
@@ -112,9 +104,7 @@ struct fork_pair {
  */
 struct dump {
 	const struct dump_source *source;
-	struct layout		layout;
-	struct layout		trailer;
-	size_t			id_hdr_size;
+	struct sample_layout	layout;
 	bool			same_layout;
 	bool			auxiliary;
 	unsigned long		*wanted;
@@ -131,76 +121,32 @@ struct dump {
 
 /* Records */
 
-static int next_word(u64 sample_type, u64 bit, int *word)
-{
-	return sample_type & bit ? (*word)++ : -1;
-}
-
-static struct layout sample_layout(u64 sample_type)
-{
-	struct layout l;
-	int word = 0;
-
-	next_word(sample_type, PERF_SAMPLE_IDENTIFIER, &word);
-	next_word(sample_type, PERF_SAMPLE_IP, &word);
-	l.pid = next_word(sample_type, PERF_SAMPLE_TID, &word);
-	l.time = next_word(sample_type, PERF_SAMPLE_TIME, &word);
-	next_word(sample_type, PERF_SAMPLE_ADDR, &word);
-	next_word(sample_type, PERF_SAMPLE_ID, &word);
-	next_word(sample_type, PERF_SAMPLE_STREAM_ID, &word);
-	l.cpu = next_word(sample_type, PERF_SAMPLE_CPU, &word);
-	return l;
-}
-
-static struct layout trailer_layout(u64 sample_type)
-{
-	struct layout l;
-	int word = 0;
-
-	l.pid = next_word(sample_type, PERF_SAMPLE_TID, &word);
-	l.time = next_word(sample_type, PERF_SAMPLE_TIME, &word);
-	next_word(sample_type, PERF_SAMPLE_ID, &word);
-	next_word(sample_type, PERF_SAMPLE_STREAM_ID, &word);
-	l.cpu = next_word(sample_type, PERF_SAMPLE_CPU, &word);
-	return l;
-}
-
 static void init_layouts(struct dump *d)
 {
 	struct evlist *evlist = d->source->evlist;
-	u64 first = evlist__first(evlist)->core.attr.sample_type;
+	struct sample_layout layout;
 	struct evsel *evsel;
 
-	d->layout = sample_layout(first);
-	d->trailer = trailer_layout(first);
-	d->id_hdr_size = evlist__id_hdr_size(evlist);
+	sample_layout__init(&d->layout, &evlist__first(evlist)->core.attr, /*swapped=*/false);
 	d->same_layout = true;
 	evlist__for_each_entry(evlist, evsel) {
-		struct layout l = sample_layout(evsel->core.attr.sample_type);
-
-		d->same_layout &= !memcmp(&l, &d->layout, sizeof(l));
+		sample_layout__init(&layout, &evsel->core.attr, /*swapped=*/false);
+		for (int word = 0; word < SAMPLE_WORD__MAX; word++)
+			d->same_layout &= sample_layout__is_same(&layout, &d->layout, word);
 	}
 }
 
-static bool layout_of(struct dump *d, union perf_event *event, struct layout *l)
+static bool layout_of(struct dump *d, union perf_event *event, struct sample_layout *layout)
 {
 	struct evsel *evsel;
 
-	*l = d->layout;
+	*layout = d->layout;
 	if (d->same_layout)
 		return true;
 	evsel = evlist__event2evsel(d->source->evlist, event);
 	if (!evsel)
 		return false;
-	*l = sample_layout(evsel->core.attr.sample_type);
-	return true;
-}
-
-static bool get_word(const __u64 *words, size_t nr, int i, u64 *value)
-{
-	if (i < 0 || (size_t)i >= nr)
-		return false;
-	*value = words[i];
+	sample_layout__init(layout, &evsel->core.attr, /*swapped=*/false);
 	return true;
 }
 
@@ -217,15 +163,15 @@ static bool is_marked(const unsigned long *set, u32 pid)
 
 /* The first pass */
 
-static struct manifest_cpu *cpu_of(struct dump *d, const __u64 *words, size_t nr,
-				   const struct layout *l)
+static struct manifest_cpu *cpu_of(struct dump *d, const union perf_event *event,
+				   const struct sample_layout *layout)
 {
-	u64 cpu;
+	u32 cpu;
 
-	if (!get_word(words, nr, l->cpu, &cpu) || (u32)cpu >= (u32)d->m.nr_cpus)
+	if (!sample_layout__cpu(layout, event, &cpu) || cpu >= (u32)d->m.nr_cpus)
 		return NULL;
-	d->m.cpus[(u32)cpu].way = "ring";
-	return &d->m.cpus[(u32)cpu];
+	d->m.cpus[cpu].way = "ring";
+	return &d->m.cpus[cpu];
 }
 
 static void note_time(u64 *oldest, u64 *newest, u64 time)
@@ -238,38 +184,35 @@ static void note_time(u64 *oldest, u64 *newest, u64 time)
 
 static void scan_sample(struct dump *d, union perf_event *event)
 {
-	size_t nr = (event->header.size - sizeof(event->header)) / sizeof(u64);
+	struct sample_layout layout;
 	struct manifest_cpu *cpu;
-	struct layout l;
-	u64 value;
+	u64 time;
+	u32 pid;
 
-	if (!layout_of(d, event, &l))
+	if (!layout_of(d, event, &layout))
 		return;
 
 	d->m.events++;
-	cpu = cpu_of(d, event->sample.array, nr, &l);
+	cpu = cpu_of(d, event, &layout);
 	if (cpu)
 		cpu->events++;
-	if (get_word(event->sample.array, nr, l.time, &value)) {
-		note_time(&d->m.oldest, &d->m.newest, value);
+	if (sample_layout__time(&layout, event, &time)) {
+		note_time(&d->m.oldest, &d->m.newest, time);
 		if (cpu)
-			note_time(&cpu->oldest, &cpu->newest, value);
+			note_time(&cpu->oldest, &cpu->newest, time);
 	}
-	if (get_word(event->sample.array, nr, l.pid, &value))
-		mark(d->wanted, value);
+	if (sample_layout__pid(&layout, event, &pid))
+		mark(d->wanted, pid);
 }
 
 /* Nobody told what this sample's task is? For the second pass, when all is known. */
 static void count_unresolved(struct dump *d, union perf_event *event)
 {
-	size_t nr = (event->header.size - sizeof(event->header)) / sizeof(u64);
-	struct layout l;
-	u64 value;
+	struct sample_layout layout;
 	u32 pid;
 
-	if (!layout_of(d, event, &l) || !get_word(event->sample.array, nr, l.pid, &value))
+	if (!layout_of(d, event, &layout) || !sample_layout__pid(&layout, event, &pid))
 		return;
-	pid = value;
 	if (pid && pid != -1U && !is_marked(d->known, pid) &&
 	    !sideband_store__knows(d->source->sideband, pid))
 		d->m.unresolved++;
@@ -290,16 +233,14 @@ static void scan_fork(struct dump *d, const union perf_event *event)
 	};
 }
 
-static struct manifest_cpu *cpu_of_other(struct dump *d, const union perf_event *event)
+static struct manifest_cpu *cpu_of_other(struct dump *d, union perf_event *event)
 {
-	const void *trailer = (void *)event + event->header.size - d->id_hdr_size;
+	struct sample_layout layout;
 
-	if (event->header.size < sizeof(event->header) + d->id_hdr_size)
-		return NULL;
-	return cpu_of(d, trailer, d->id_hdr_size / sizeof(u64), &d->trailer);
+	return layout_of(d, event, &layout) ? cpu_of(d, event, &layout) : NULL;
 }
 
-static void scan_lost(struct dump *d, const union perf_event *event, u64 lost)
+static void scan_lost(struct dump *d, union perf_event *event, u64 lost)
 {
 	struct manifest_cpu *cpu = cpu_of_other(d, event);
 

@@ -20,6 +20,7 @@
 #include <linux/perf_event.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
+#include <byteswap.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -69,32 +70,16 @@ static int map_file(struct part *p)
 	return err;
 }
 
-/* Where TIME stands among the words of a sample, or of a trailer. */
-static int word_of_time(u64 sample_type, u64 before)
-{
-	return sample_type & PERF_SAMPLE_TIME ? __builtin_popcountll(sample_type & before) : -1;
-}
-
 static int read_layout(struct part *p, const struct perf_event_attr *attr, bool first)
 {
-	static const u64 in_trailer = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
-				      PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
-				      PERF_SAMPLE_IDENTIFIER;
-	u64 type = attr->sample_type;
-	int time_word = word_of_time(type, PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
-				     PERF_SAMPLE_TID);
-	int trailer_time = word_of_time(type, PERF_SAMPLE_TID);
-	size_t trailer_size = __builtin_popcountll(type & in_trailer) * sizeof(u64);
+	struct sample_layout layout;
 
-	if (!attr->sample_id_all || time_word < 0)
+	sample_layout__init(&layout, attr, /*swapped=*/false);
+	if (layout.id[SAMPLE_WORD__TIME] < 0)
 		return -EPROTO;
-	if (first) {
-		p->time_word = time_word;
-		p->trailer_time = trailer_time;
-		p->trailer_size = trailer_size;
-	}
-	return p->time_word == time_word && p->trailer_time == trailer_time &&
-	       p->trailer_size == trailer_size ? 0 : -EPROTO;
+	if (first)
+		p->layout = layout;
+	return sample_layout__is_same(&p->layout, &layout, SAMPLE_WORD__TIME) ? 0 : -EPROTO;
 }
 
 static int read_event(struct part *p, size_t i, const void *entry)
@@ -165,6 +150,8 @@ static int read_header(struct part *p)
 	if (p->size < sizeof(header))
 		return -ENODATA;
 	memcpy(&header, p->map, sizeof(header));
+	if (header.magic == bswap_64(magic))
+		return -EPROTONOSUPPORT;
 	if (header.magic != magic || header.size != sizeof(header))
 		return -EPROTO;
 	attrs = at(p, header.attrs.offset, header.attrs.size);
@@ -244,15 +231,9 @@ cut:
 
 static u64 time_of(const struct part *p, const struct part_record *record, u32 type)
 {
-	size_t header = sizeof(struct perf_event_header), pos;
+	int pos = sample_layout__offset(&p->layout, SAMPLE_WORD__TIME, type, record->size);
 
-	if (type == PERF_RECORD_SAMPLE)
-		pos = header + p->time_word * sizeof(u64);
-	else if (record->size >= header + p->trailer_size)
-		pos = record->size - p->trailer_size + p->trailer_time * sizeof(u64);
-	else
-		pos = record->size;
-	return pos + sizeof(u64) <= record->size ? get_u64(record->data + pos) : 0;
+	return pos < 0 ? 0 : get_u64(record->data + pos);
 }
 
 static int cmp_records(const void *va, const void *vb)
@@ -362,7 +343,8 @@ const struct part_record *part__peek(struct part *p)
  * @path: its name
  *
  * Return: 0 or a negative errno: -ENODATA if there is not even a header, -EPROTO if
- * a flight recorder does not write such a file, -EBADMSG if it is broken.
+ * a flight recorder does not write such a file, -EPROTONOSUPPORT if one of another byte
+ * order has, -EBADMSG if it is broken.
  */
 int part__open(struct part *p, const char *path)
 {

@@ -2,6 +2,8 @@
 #ifndef __PERF_FLIGHT_PART_H
 #define __PERF_FLIGHT_PART_H
 
+#include "../../sample-layout.h"
+
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,9 +43,7 @@ struct part_record {
  * @attr_size: bytes of an event's attributes
  * @events: its events
  * @nr_events: how many
- * @time_word: where the time is in a sample, in words
- * @trailer_size: bytes of the sample_id behind other records
- * @trailer_time: where the time is in that
+ * @layout: where the time is in its records
  * @features: bitmap of features
  * @feature_pos: where their table is; 0: missing
  * @pos: next record to read
@@ -69,9 +69,7 @@ struct part {
 	size_t			attr_size;
 	struct part_event	*events;
 	size_t			nr_events;
-	int			time_word;
-	size_t			trailer_size;
-	int			trailer_time;
+	struct sample_layout	layout;
 	u64			features[4];
 	u64			feature_pos;
 	u64			pos;
