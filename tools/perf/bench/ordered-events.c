@@ -21,6 +21,7 @@
 #include <linux/kernel.h>
 #include <linux/time64.h>
 #include <subcmd/parse-options.h>
+#include "../util/clockid.h"
 #include "../util/data.h"
 #include "../util/debug.h"
 #include "../util/sample.h"
@@ -95,18 +96,10 @@ static int bench_tool__sample(const struct perf_tool *tool, union perf_event *ev
 	return bench_tool__event(tool, event, sample, machine);
 }
 
-static u64 cpu_time(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 static int measure(const char *path, struct stats *nsec, struct bench_tool *bt)
 {
 	struct perf_data data = { .path = path, .mode = PERF_DATA_MODE_READ };
-	u64 start, end;
+	u64 start = 0, end = 0;
 	struct perf_session *session;
 	int err;
 
@@ -120,9 +113,9 @@ static int measure(const char *path, struct stats *nsec, struct bench_tool *bt)
 	if (IS_ERR(session))
 		return PTR_ERR(session);
 
-	start = cpu_time();
+	clockid__read(CLOCK_PROCESS_CPUTIME_ID, &start);
 	err = perf_session__process_events(session);
-	end = cpu_time();
+	clockid__read(CLOCK_PROCESS_CPUTIME_ID, &end);
 	if (bt->nr_events)
 		update_stats(nsec, (end - start) / bt->nr_events);
 

@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "dump/on-dump.h"
 #include "trigger/triggers.h"
+#include "../clockid.h"
 #include "../cpumap.h"
 #include "../data.h"
 #include "../debug.h"
@@ -21,7 +22,6 @@
 #include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
-#include <linux/time64.h>
 #include <subcmd/parse-options.h>
 #include <errno.h>
 #include <limits.h>
@@ -255,7 +255,6 @@ static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *op
  */
 int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data)
 {
-	struct timespec res;
 	int err;
 
 	fo->out = data->path ?: "perf.data";
@@ -275,8 +274,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	if (!opts->use_clockid) {
 		opts->use_clockid = true;
 		opts->clockid = CLOCK_MONOTONIC;
-		if (!clock_getres(CLOCK_MONOTONIC, &res))
-			opts->clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
+		get_clockid_res(CLOCK_MONOTONIC, &opts->clockid_res_ns);
 	}
 	if (!fo->triggers && flight_triggers__add(&fo->triggers, "signal"))
 		return -ENOMEM;

@@ -70,12 +70,14 @@
 #include "store/sideband-store.h"
 #include "status.h"
 #include "trigger/triggers.h"
+#include "../clockid.h"
 #include "../cpumap.h"
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
 #include "../persistent/persistent.h"
 #include "../session.h"
+#include "../time-utils.h"
 #include "../util.h"
 
 #include <internal/lib.h>
@@ -94,7 +96,6 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What the side-band store may take of the memory at most. */
@@ -165,14 +166,6 @@ struct flight_recorder {
 
 static sig_atomic_t workload_pid;
 static struct sigaction before_sigchld;
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
 
 /* Signals */
 
@@ -257,7 +250,7 @@ static void share_memory(struct flight_recorder *fr)
 
 static void finish_round(struct flight_recorder *fr)
 {
-	u64 now = now_ns();
+	u64 now = rdclock();
 
 	ring_store__close_round(fr->ring, now);
 	if (fr->opts->max_age && now > fr->opts->max_age)
@@ -627,7 +620,7 @@ static int end_dump(struct flight_recorder *fr)
 		return 0;
 	}
 	fr->child_trigger = NULL;
-	fr->auxiliary_due = now_ns();
+	fr->auxiliary_due = rdclock();
 	if (!whole) {
 		pr_err("The child that wrote a dump died. Recording goes on.\n");
 		result.err = -ECHILD;
@@ -724,11 +717,8 @@ static struct flight_trigger *due_trigger(struct flight_recorder *fr, u64 now)
 
 static void note_time(struct flight_recorder *fr)
 {
-	struct timespec ts;
-
-	fr->last_run = now_ns();
-	if (!clock_gettime(fr->session->header.env.clock.clockid, &ts))
-		fr->last_run_clock = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	fr->last_run = rdclock();
+	clockid__read(fr->session->header.env.clock.clockid, &fr->last_run_clock);
 }
 
 static void estimate_kernel(struct flight_recorder *fr, u64 elapsed)
@@ -790,7 +780,7 @@ static int estimate(struct flight_recorder *fr, u64 now)
 int flight_recorder__run(struct flight_recorder *fr)
 {
 	struct flight_trigger *t;
-	u64 now = now_ns();
+	u64 now = rdclock();
 	u64 expirations;
 
 	/* What is still read before perf record ends is not told of, nor dumped, once more. */
@@ -854,7 +844,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	/* What was hit since the last pass counts as swallowed, or is merged into the end. */
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
 		if (trigger_is_ready(&t->state) || trigger_is_hit(&t->state))
-			look_at_trigger(fr, t, now_ns());
+			look_at_trigger(fr, t, rdclock());
 	}
 	flight_triggers__stop(fr->opts->triggers);
 	if (ring_store__is_open(fr->ring))
@@ -867,7 +857,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 			wait_child(fr);
 	}
 	if (!fr->opts->dry_run) {
-		begin_auxiliary(fr, now_ns());
+		begin_auxiliary(fr, rdclock());
 		wait_child(fr);
 	}
 	if (fr->combine)
@@ -884,7 +874,7 @@ static void print_status(void *data, FILE *f)
 {
 	struct flight_recorder *fr = data;
 	struct ring_store_round round;
-	u64 now = now_ns();
+	u64 now = rdclock();
 	struct flight_status status = {
 		.out		= fr->opts->out,
 		.uptime		= now - fr->started,
@@ -934,7 +924,7 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 		.data	= fr,
 	};
 	err = flight_triggers__start(fr->opts->triggers, &fr->host);
-	fr->started = now_ns();
+	fr->started = rdclock();
 	note_time(fr);
 	fr->auxiliary_due = fr->started;
 	/* Nothing is there yet, but the state: that is news. */

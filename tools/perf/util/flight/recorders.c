@@ -21,6 +21,7 @@
  */
 #include "recorders.h"
 #include "json.h"
+#include "../time-utils.h"
 
 #include <api/fs/fs.h>
 #include <linux/ctype.h>
@@ -39,7 +40,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIND_S		5
@@ -252,18 +252,10 @@ static int add_socket(struct recorders *recorders, const struct process *process
 	return entries->answer ? 0 : -ENOMEM;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /* There may be more: neither has the time come, nor is there no room. */
 static bool goes_on(const struct recorders *recorders)
 {
-	return recorders->nr < MAX_SOCKETS && now_ns() < recorders->find_until;
+	return recorders->nr < MAX_SOCKETS && rdclock() < recorders->find_until;
 }
 
 static int list_sockets(struct process *process, const struct recorders *recorders)
@@ -368,7 +360,7 @@ static int find_some(struct recorders *recorders, bool own)
 
 static int find_recorders(struct recorders *recorders)
 {
-	recorders->find_until = now_ns() + FIND_S * NSEC_PER_SEC;
+	recorders->find_until = rdclock() + FIND_S * NSEC_PER_SEC;
 	return find_some(recorders, /*own=*/true) ?: find_some(recorders, /*own=*/false);
 }
 
@@ -398,13 +390,13 @@ static void read_answer(struct recorder *recorder)
 
 static int wait_for_answers(struct recorders *recorders)
 {
-	u64 until = now_ns() + ANSWER_S * NSEC_PER_SEC, now;
+	u64 until = rdclock() + ANSWER_S * NSEC_PER_SEC, now;
 	struct pollfd *fds = calloc(recorders->nr + 1, sizeof(*fds));
 	int err = 0;
 
 	if (!fds)
 		return -ENOMEM;
-	while (!err && (now = now_ns()) < until) {
+	while (!err && (now = rdclock()) < until) {
 		int waiting = 0;
 
 		/* One below 0 is passed over. */

@@ -20,6 +20,7 @@
  */
 #include "reader.h"
 #include "persistent.h"
+#include "../clockid.h"
 #include "../cpumap.h"
 #include "../data.h"
 #include "../debug.h"
@@ -41,7 +42,6 @@
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
 #include <perf/event.h>
@@ -51,8 +51,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
-#include <time.h>
 
 /* Buffers */
 
@@ -296,8 +294,6 @@ static int reader__init_clock(struct persistent_reader *r)
 {
 	struct perf_env *env = &r->session->header.env;
 	struct evsel *first = evlist__first(r->evlist), *evsel;
-	struct timespec clock, res;
-	struct timeval tod;
 
 	evlist__for_each_entry(r->evlist, evsel) {
 		if (!evsel->core.attr.use_clockid ||
@@ -305,15 +301,10 @@ static int reader__init_clock(struct persistent_reader *r)
 			return -ENOENT;
 	}
 
-	if (clock_gettime(first->core.attr.clockid, &clock) || gettimeofday(&tod, NULL) ||
-	    clock_getres(first->core.attr.clockid, &res))
-		return -errno;
-
-	env->clock.clockid	  = first->core.attr.clockid;
-	env->clock.clockid_res_ns = res.tv_sec * NSEC_PER_SEC + res.tv_nsec;
-	env->clock.clockid_ns	  = clock.tv_sec * NSEC_PER_SEC + clock.tv_nsec;
-	env->clock.tod_ns	  = tod.tv_sec * NSEC_PER_SEC + tod.tv_usec * NSEC_PER_USEC;
-	return 0;
+	env->clock.clockid = first->core.attr.clockid;
+	return get_clockid_res(env->clock.clockid, &env->clock.clockid_res_ns) ?:
+	       clockid__read_reference(env->clock.clockid, &env->clock.clockid_ns,
+				       &env->clock.tod_ns);
 }
 
 static void reader__init_features(struct persistent_reader *r, bool no_buildid)

@@ -12,6 +12,7 @@
 #include "auxiliary.h"
 #include "../store/fold-order.h"
 #include "../store/sideband-store.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -31,11 +32,11 @@
 
 static bool is_of_this_boot(const struct stat *st)
 {
-	struct timespec now, up;
+	u64 now, up;
 
-	if (clock_gettime(CLOCK_REALTIME, &now) || clock_gettime(CLOCK_BOOTTIME, &up))
+	if (clockid__read(CLOCK_REALTIME, &now) || clockid__read(CLOCK_BOOTTIME, &up))
 		return false;
-	return st->st_mtime >= now.tv_sec - up.tv_sec;
+	return st->st_mtime >= (time_t)((now - up) / NSEC_PER_SEC);
 }
 
 static FILE *open_file(const char *out)

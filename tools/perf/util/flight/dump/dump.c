@@ -45,6 +45,7 @@
 #include "manifest.h"
 #include "../store/ring-store.h"
 #include "../store/sideband-store.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -68,7 +69,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -491,20 +491,10 @@ static int put_data(struct dump *d)
 
 /* The header */
 
-static void read_clocks(struct perf_env *env)
-{
-	struct timespec clock;
-	struct timeval tod;
-
-	if (clock_gettime(env->clock.clockid, &clock) || gettimeofday(&tod, NULL))
-		return;
-	env->clock.clockid_ns = clock.tv_sec * NSEC_PER_SEC + clock.tv_nsec;
-	env->clock.tod_ns = tod.tv_sec * NSEC_PER_SEC + tod.tv_usec * NSEC_PER_USEC;
-}
-
 static int put_file(struct dump *d)
 {
 	struct perf_session *session = d->source->session;
+	struct perf_env *env = &session->header.env;
 	int err;
 
 	/* This is a child: the recorder's session stays as it is. */
@@ -519,7 +509,7 @@ static int put_file(struct dump *d)
 		return err;
 
 	session->header.data_size = d->written;
-	read_clocks(&session->header.env);
+	clockid__read_reference(env->clock.clockid, &env->clock.clockid_ns, &env->clock.tod_ns);
 	d->source->evlist->first_sample_time = d->m.oldest;
 	d->source->evlist->last_sample_time = d->m.newest;
 	return perf_session__write_header(session, d->source->evlist, d->fd, true);
@@ -629,14 +619,17 @@ void dump__sync_directory(const char *path)
 
 static void format_time(char *buf, size_t size)
 {
-	struct timespec now;
+	time_t seconds;
 	struct tm tm;
 	size_t len;
+	u64 now = 0;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
+	clockid__read(CLOCK_REALTIME, &now);
+	seconds = now / NSEC_PER_SEC;
+	gmtime_r(&seconds, &tm);
 	len = strftime(buf, size, "%Y%m%dT%H%M%S", &tm);
-	snprintf(buf + len, size - len, ".%03ldZ", now.tv_nsec / NSEC_PER_MSEC);
+	snprintf(buf + len, size - len, ".%03uZ",
+		 (unsigned int)(now % NSEC_PER_SEC / NSEC_PER_MSEC));
 }
 
 /* PATH, or PATH.1, PATH.2 ... if there was a dump in the same millisecond. */

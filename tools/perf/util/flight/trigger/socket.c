@@ -33,6 +33,7 @@
 #include "../dump/dump.h"
 #include "../json.h"
 #include "../../debug.h"
+#include "../../time-utils.h"
 
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -48,7 +49,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAX_CONNECTIONS		256
@@ -93,14 +93,6 @@ struct server {
 	unsigned int		nr;
 	struct list_head	connections;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
 
 /* Connections */
 
@@ -223,7 +215,7 @@ static int request_dump(struct flight_trigger *t, struct connection *c, const ch
 	char text[64];
 	int len;
 
-	if (now_ns() < t->quiet_until) {
+	if (rdclock() < t->quiet_until) {
 		what = "swallowed";
 	} else if (!trigger_is_ready(&t->state) || ((struct server *)t->priv)->hits) {
 		what = "merged";
