@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fold side-band records into their store in the order of their times
+ * Fold side-band records into their store in the order of time
  *
- * A round is stored as it was read, one buffer behind the other. The side-band store
- * wants the order in which things happened: a process that is forked on one CPU may
- * call exec() on another one, whose buffer was read before, and whoever takes the exec
- * for older than the fork gives the process its parent's name and maps again.
+ * A round is stored as it was read, one buffer after the other. The side-band store
+ * needs the order of time: a process that is forked on one CPU may call exec() on
+ * another one, whose buffer was read before. If the exec were folded before the fork,
+ * the process would get the name and the maps of its parent again.
  *
- * So what is evicted waits here until nothing older can come. When that is, the rule
- * of rounds says, and ordered_events has it: behind round n+1, all that is not newer
- * than the newest record of round n may go. The owner joins evicted rounds that were
- * closed soon after one another, see round_group__ends().
+ * Evicted records therefore wait here until no older record can follow. The rule of
+ * rounds, implemented by ordered_events, tells when: at the end of round n+1, all
+ * records that are not newer than the newest record of round n can be folded. The
+ * owner joins evicted rounds that were closed shortly after one another; see
+ * round_group__ends().
  *
- *	 folded into the store      waits here         retained rounds
+ *	 folded into the store      waiting here       retained rounds
  *	|---------------------|-----------------------|-------------------| now
  *	                      newest of the round
  *	                      before the last evicted
  *
- * What waits is of the last evicted round, or of the one before, and newer than the
- * state in the store. A dump tells it between that and the rounds.
+ * Waiting records belong to the last evicted round or to the one before it, and are
+ * newer than the state in the store. A dump has them between that state and the rounds.
  *
- * Memory is bounded by a limit; what does not fit makes the older half go at once.
+ * A limit bounds the memory. If it is reached, the older half is folded at once.
  */
 #include "fold-order.h"
 #include "sideband-store.h"
@@ -33,18 +34,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* What an allocation takes on top. */
+/* Overhead of an allocation. */
 #define MALLOC_OVERHEAD		16
 
 /**
- * struct fold_order - side-band on its way into a store
- * @oe: what waits
- * @evlist: the events that the records are of
+ * struct fold_order - side-band records that wait to be folded
+ * @oe: the waiting records
+ * @evlist: the events of the records
  * @ss: the store
  * @newest: time of the newest record that was added
- * @before: that, at the end of the last round
- * @taken: where fold_order__take() puts it
- * @nr_taken: how much it has put there
+ * @before: value of @newest at the end of the last round
+ * @taken: output of fold_order__take()
+ * @nr_taken: number of records in @taken
  */
 struct fold_order {
 	struct ordered_events	oe;
@@ -61,21 +62,21 @@ static int deliver(struct ordered_events *oe, struct ordered_event *event)
 	struct fold_order *fo = container_of(oe, struct fold_order, oe);
 
 	if (fo->taken) {
-		/* Not to be freed, but no longer ours. */
+		/* Do not free the records; the caller owns them now. */
 		oe->merge.bytes -= event->event->header.size;
 		fo->taken[fo->nr_taken++] = event->event;
 	} else {
-		/* What has no room is counted there, and is no reason to stop. */
+		/* The store counts records that it has no memory for; continue. */
 		sideband_store__fold(fo->ss, event->event);
 	}
 	return 0;
 }
 
 /**
- * fold_order__new - nothing waits
- * @evlist: the events, which tell where a record has its time
- * @ss: the store; both must last as long
- * @limit: bytes that may wait
+ * fold_order__new - create an empty order
+ * @evlist: the events, used to find the time of a record
+ * @ss: the store; both must outlive the order
+ * @limit: maximum number of bytes that wait
  *
  * Return: NULL if there is no memory.
  */
@@ -110,12 +111,12 @@ static bool time_of(struct fold_order *fo, union perf_event *event, u64 *time)
 }
 
 /**
- * fold_order__add - a record has left the rounds
+ * fold_order__add - add a record that was evicted from the rounds
  * @fo: the order
- * @event: the record, which is copied; it need not be side-band
+ * @event: the record, which is copied; records that are not side-band are ignored
  *
- * One without a time, which perf has synthesized, is folded at once, and so is one for
- * which there is no memory.
+ * Records without a time, which perf has synthesized, are folded immediately, and so
+ * are records for which there is no memory.
  *
  * Return: 1 if the record is side-band.
  */
@@ -133,11 +134,11 @@ int fold_order__add(struct fold_order *fo, union perf_event *event)
 }
 
 /**
- * fold_order__end_round - all of a round has been added
+ * fold_order__end_round - end a round of added records
  * @fo: the order
  *
- * All rounds before it are in the store then, down to their last record: also if the
- * limit has made ordered_events forget where the last round ended.
+ * All earlier rounds are then completely in the store, even if ordered_events has lost
+ * the end of the last round because of the limit.
  */
 void fold_order__end_round(struct fold_order *fo)
 {
@@ -146,7 +147,7 @@ void fold_order__end_round(struct fold_order *fo)
 }
 
 /**
- * fold_order__flush - nothing comes any more
+ * fold_order__flush - fold all waiting records
  * @fo: the order
  */
 void fold_order__flush(struct fold_order *fo)
@@ -155,7 +156,7 @@ void fold_order__flush(struct fold_order *fo)
 }
 
 /**
- * fold_order__used - bytes of memory that what waits takes
+ * fold_order__used - return the memory used by waiting records, in bytes
  * @fo: the order
  */
 size_t fold_order__used(const struct fold_order *fo)
@@ -164,11 +165,11 @@ size_t fold_order__used(const struct fold_order *fo)
 }
 
 /**
- * fold_order__take - have what waits, in the order of the times
- * @fo: the order; nothing waits then
- * @events: an array of the records; both are the caller's, to be freed
+ * fold_order__take - remove all waiting records and return them in the order of time
+ * @fo: the order; it is empty afterwards
+ * @events: returns an array of the records; the caller frees the array and the records
  *
- * Return: how many there are, or -ENOMEM.
+ * Return: number of records, or -ENOMEM.
  */
 int fold_order__take(struct fold_order *fo, union perf_event ***events)
 {

@@ -2,52 +2,50 @@
 /*
  * The rounds that a flight recorder retains
  *
- * A round is what one pass over the kernel's ring buffers found. It is the unit
- * of everything here: it arrives piece by piece, is closed, and leaves as a
- * whole, the oldest one first, whichever CPU its records came from. So there is
- * one budget for all CPUs, and what is left is always a run of whole rounds up
- * to now. That is what makes a dump readable: PERF_RECORD_FINISHED_ROUND promises
- * something of the records to come, and a promise about "later" holds for any run
- * of rounds that ends with the newest one. Behind which rounds a dump may have that
- * mark: see round_group__ends().
+ * A round is the result of one pass over the ring buffers of the kernel. It is the unit
+ * of the store: it arrives in pieces, is closed, and is evicted as a whole, the oldest
+ * round first, regardless of the CPUs of its records. There is thus one budget for all
+ * CPUs, and the retained rounds are always an uninterrupted sequence up to now. A dump
+ * depends on this: PERF_RECORD_FINISHED_ROUND guarantees something about later records,
+ * and that still holds for any sequence of rounds that ends with the newest one.
+ * round_group__ends() determines after which rounds a dump has this mark.
  *
- * Rounds lie in one ring of bytes. Positions are numbers of bytes ever stored,
- * which do not wrap; their place in memory is their remainder:
+ * Rounds are stored in one ring of bytes. A position is the number of bytes ever stored
+ * and does not wrap. Its remainder is the offset in memory:
  *
  *	        tail                         open                head
  *	   ......[hdr records][hdr records]...[hdr records ...    |.......
  *	   |<----------------------- size ------------------------------>|
  *
- * Each round begins with a header, which is filled in when the round is closed.
- * The bytes of a round are stored as they come: a piece of the kernel's ring may
- * begin or end in the middle of a record, where that ring wraps, and the piece
- * behind it goes on there. Records may wrap here as well. Nobody looks into them
- * when they arrive; they are parsed when a round is walked, and a record that
- * wraps is put together in a bounce buffer then. Records and headers are
- * multiples of 8 bytes long, and so is the ring: a header of a record never wraps.
+ * Each round starts with a header, which is filled in when the round is closed. The
+ * bytes of a round are stored as they arrive. If a ring of the kernel wraps, a piece may
+ * start or end in the middle of a record, and the next piece continues it. Records may
+ * wrap in this ring, too. They are not parsed on arrival, but when a round is walked. A
+ * record that wraps is then copied to a bounce buffer. Records and headers are multiples
+ * of 8 bytes long, and so is the ring: the header of a record never wraps.
  *
- * Memory: the ring is reserved when the store is made, and takes no more memory
- * than was ever touched of it. The budget may be less than its size, and change.
- * The ring follows it, in steps: it becomes shorter or longer when all rounds lie
- * between its beginning and where it is to end, which is so once in each lap, or is
- * made so by evicting a little more. Until then, what is above the budget is given
- * back to the kernel as soon as the rounds there have been evicted; that costs page
- * faults, so it is not for ever. Nothing is allocated while records come in.
+ * Memory: the ring is reserved when the store is created, and uses only memory that was
+ * touched. The budget may be smaller than its size, and may change. The length of the
+ * ring follows the budget in steps. It can change when all rounds are between the
+ * beginning of the memory and the new end. This is the case once per lap, or after
+ * evicting a little more. Until then, memory above the budget is returned to the kernel
+ * when its rounds have been evicted. This costs page faults, so it is only temporary.
+ * Nothing is allocated while records arrive.
  *
- * What leaves is shown to the owner, record by record, before it is gone: this is
- * where the side-band store learns of it. Records of a type that the owner does not
- * want to see, which are nearly all, cost a look at their header.
+ * The owner sees each record before it is evicted, and adds it to the side-band store.
+ * The owner excludes record types that it does not need, which are nearly all records;
+ * for these only the header is read.
  *
- * With compression, a round is packed when it is closed, in place: chunk by chunk,
- * behind what was packed of it before, and the head moves back. Passes are joined to
- * one round until there is a chunk of them, as small ones do not pack well: many
- * passes in one round are in order as one pass is. A round whose first chunk does not
- * become smaller stays as it is; another chunk like that is stored as it is, in the room
- * that the first one made.
+ * With compression, a round is packed in place when it is closed: chunk by chunk, each
+ * behind the one before, and the head moves back. Small rounds do not compress well, so
+ * passes are joined to one round until they fill a chunk. This does not change the order:
+ * many passes in one round are sorted like one pass. A round whose first chunk does not
+ * become smaller stays uncompressed. A later chunk that does not become smaller is stored
+ * as it is, in the space that the first one saved.
  *
  *	[hdr [len raw packed...][len raw packed...]...]
  *
- * One thread. A child that was forked may walk what it inherited.
+ * The store is used by one thread. A forked child may walk its copy.
  */
 #include "ring-store.h"
 #include "../../event.h"
@@ -61,16 +59,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Evicted memory is given back in steps of this. */
+/* Evicted memory is returned to the kernel in steps of this size. */
 #define GRANULE		(256UL * 1024)
 
-/* What is compressed at a time; a power of two. */
+/* The size of a chunk before compression; a power of two. */
 #define CHUNK		(256UL * 1024)
 
-/* The headers of so many fit into what the first one saved at least, a 16th. */
+/* The headers of this many chunks fit into the space that the first one saves, a 16th. */
 #define MAX_CHUNKS	1024
 
-/* @len bytes are stored, which were @raw ones: more, or as many if it is not packed. */
+/* @len bytes are stored for @raw bytes of records; both are equal if not packed. */
 struct round_header {
 	u64		len;
 	u64		raw;
@@ -82,7 +80,7 @@ struct chunk_header {
 	u32		raw;
 };
 
-/* Records of a chunk may have begun in the one before. */
+/* Records of a chunk may start in the previous one. */
 struct chunk_room {
 	unsigned char	raw[PERF_SAMPLE_MAX_SIZE + CHUNK];
 	unsigned char	packed[CHUNK];
@@ -97,13 +95,13 @@ struct ring_store {
 	u64			tail;
 	u64			head;
 	u64			open;		/* where the open round begins */
-	u64			given_back;	/* memory before this is not ours */
+	u64			given_back;	/* memory before this was returned */
 	u64			last_pass;	/* when it ended */
 	bool			is_open;
-	bool			refused;	/* the open round found no room */
+	bool			refused;	/* no space for the open round */
 	ring_store_record_t	evict;
 	ring_store_gone_t	gone;
-	u32			unseen;		/* type of record that goes unseen */
+	u32			unseen;		/* record type not shown on eviction */
 	void			*data;
 	unsigned char		*bounce;
 	struct round_codec	*codec;
@@ -138,9 +136,9 @@ static void copy_out(const struct ring_store *rs, u64 pos, void *to, size_t len)
 }
 
 /**
- * ring_store__new - make a store
- * @size: bytes that it may hold, headers of rounds included
- * @evict: sees each record of a round that goes; may be NULL
+ * ring_store__new - create a store
+ * @size: capacity in bytes, including the headers of rounds
+ * @evict: called for each record of an evicted round; may be NULL
  * @data: passed to @evict
  *
  * Return: the store, or NULL if there is no memory.
@@ -178,7 +176,7 @@ out_free:
 }
 
 /**
- * ring_store__on_gone - call a function behind the last record of each round that goes
+ * ring_store__on_gone - set a function that is called after a round was evicted
  * @rs: the store
  * @gone: the function
  */
@@ -188,7 +186,7 @@ void ring_store__on_gone(struct ring_store *rs, ring_store_gone_t gone)
 }
 
 /**
- * ring_store__evict_unseen - do not show records of a type when they go
+ * ring_store__evict_unseen - do not show records of a type on eviction
  * @rs: the store
  * @type: PERF_RECORD_*
  */
@@ -230,7 +228,7 @@ static bool is_record(const struct perf_event_header *header, u64 left)
 	       !(header->size % sizeof(u64)) && header->size <= left;
 }
 
-/* The record at a place in memory, in one piece. */
+/* The record at an address, in one piece. */
 static union perf_event *whole_record(struct ring_store *rs, u64 where, u16 size)
 {
 	if (where + size <= rs->lap)
@@ -267,7 +265,7 @@ static inline int walk_plain(struct ring_store *rs, const struct ring_store_roun
 	return 0;
 }
 
-/* Return: bytes of whole records, which were walked; @err: what @fn returned to end it. */
+/* Return: bytes of whole records that were walked; @err: error of @fn. */
 static size_t walk_bytes(unsigned char *bytes, size_t len, u32 unseen, ring_store_record_t fn,
 			 void *data, int *err)
 {
@@ -287,7 +285,7 @@ static size_t walk_bytes(unsigned char *bytes, size_t len, u32 unseen, ring_stor
 	return pos;
 }
 
-/* Bytes of the chunk at @pos, unpacked to @to; 0: it is broken. */
+/* Unpack the chunk at @pos to @to. Return: its size, or 0 if it is broken. */
 static size_t unpack_chunk(struct ring_store *rs, u64 *pos, void *to)
 {
 	struct chunk_header chunk;
@@ -342,14 +340,14 @@ static int walk(struct ring_store *rs, const struct ring_store_round *round, u32
 }
 
 /**
- * ring_store__walk - visit the records of a round, in the order of their arrival
+ * ring_store__walk - call a function for each record of a round, in the order of arrival
  * @rs: the store
  * @round: one of its rounds
  * @fn: called for each record
  * @data: passed to @fn
  *
- * Return: 0, what @fn returned to end it, or -EBADMSG where no record could be
- * found; the rest of the round is skipped.
+ * Return: 0, the error of @fn, or -EBADMSG if the data is not a record. The rest of the
+ * round is skipped then.
  */
 int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
 		     ring_store_record_t fn, void *data)
@@ -370,20 +368,20 @@ static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_rou
 }
 
 /**
- * round_group__ends - may the promise of FINISHED_ROUND be given behind a round?
- * @group: what was asked before, zeroes at first
- * @time: when the round was closed; they come in their order
+ * round_group__ends - check whether FINISHED_ROUND may follow a round
+ * @group: state of previous calls, initially zero
+ * @time: when the round was closed; calls are in this order
  *
- * Mark n+1 promises that nothing comes behind it that is not newer than all before
- * mark n. A CPU takes the time of a record before it publishes it. Where it is held up
- * in between (an SMI, a guest whose CPU does not run), passes that follow one another
- * closely may be over before. So each buffer is to be read once more when the last
- * round before mark n has been closed for FLIGHT_ROUND_TIME, and only then comes mark
- * n+1. When a round was read is not known but for this: after the one before it was
- * closed. What is between two marks is one round to its readers; many passes in one
- * are in order as one is.
+ * Mark n+1 guarantees that all records after it are newer than all records before mark
+ * n. A CPU takes the time of a record before it publishes the record. If it is delayed
+ * in between (an SMI, a guest whose CPU does not run), several short passes may end
+ * before the record is visible. Therefore each buffer must be read once more after the
+ * last round before mark n has been closed for FLIGHT_ROUND_TIME, and mark n+1 follows
+ * only then. All that is known about the time when a round was read is that it is after
+ * the previous round was closed. Readers take everything between two marks as one round;
+ * many passes in one round are sorted like one pass.
  *
- * Return: true if the group ends with this round, and the next one begins.
+ * Return: true if the group ends with this round.
  */
 bool round_group__ends(struct round_group *group, u64 time)
 {
@@ -401,9 +399,9 @@ static u64 closed_end(const struct ring_store *rs)
 }
 
 /**
- * ring_store__first - the oldest closed round
+ * ring_store__first - get the oldest closed round
  * @rs: the store
- * @round: where to describe it
+ * @round: returns the round
  *
  * Return: false if there is none.
  */
@@ -416,9 +414,9 @@ bool ring_store__first(const struct ring_store *rs, struct ring_store_round *rou
 }
 
 /**
- * ring_store__next - the closed round that came after another one
+ * ring_store__next - get the next closed round
  * @rs: the store
- * @round: a round of it; becomes the one behind it
+ * @round: a round of the store; replaced by the next one
  *
  * Return: false if there is none.
  */
@@ -430,7 +428,7 @@ bool ring_store__next(const struct ring_store *rs, struct ring_store_round *roun
 	return true;
 }
 
-/* What the budget does not allow for does not stay in memory. */
+/* Return memory that exceeds the budget to the kernel. */
 static void give_back(struct ring_store *rs)
 {
 	u64 from, to;
@@ -466,12 +464,12 @@ static void evict_round(struct ring_store *rs, const struct ring_store_round *ro
 	rs->stats.used = rs->head - rs->tail;
 }
 
-/* Make room for @len more bytes; false if even an empty store has none. */
+/* Make space for @len bytes; false if they do not even fit into an empty store. */
 static bool make_room(struct ring_store *rs, u64 len)
 {
 	struct ring_store_round round;
 
-	/* A ring that has not yet followed a larger budget has no room for that. */
+	/* A ring that has not grown to a larger budget yet may be too small. */
 	while (rs->head + len - rs->tail > min(rs->budget, rs->lap)) {
 		if (!ring_store__first(rs, &round))
 			return false;
@@ -481,7 +479,7 @@ static bool make_room(struct ring_store *rs, u64 len)
 	return true;
 }
 
-/* Have a ring of the budget's length, when that can be; @len bytes are to be stored. */
+/* Adapt the length of the ring to the budget if possible; @len bytes will be stored. */
 static void follow_budget(struct ring_store *rs, u64 len)
 {
 	u64 want = min_t(u64, max_t(u64, PERF_ALIGN(rs->budget, GRANULE), GRANULE), rs->size);
@@ -491,12 +489,12 @@ static void follow_budget(struct ring_store *rs, u64 len)
 	if (want == rs->lap || rs->head == rs->origin)
 		return;
 
-	/* What the memory holds from its beginning on; a full ring has not begun anew. */
+	/* Bytes used from the beginning of the memory; a full ring has not wrapped yet. */
 	used = (rs->head - rs->origin - 1) % rs->lap + 1;
 	begin = rs->head - used;
 	if (used > want || (rs->is_open && rs->open < begin))
 		return;
-	/* The last chance in this lap. */
+	/* The last opportunity in this lap. */
 	while (used + len > min(want, rs->lap) && rs->tail < begin && ring_store__first(rs, &round))
 		evict_round(rs, &round);
 	if (rs->tail < begin)
@@ -508,7 +506,7 @@ static void follow_budget(struct ring_store *rs, u64 len)
 	rs->origin = begin;
 }
 
-/* No room for the open round: it is left out, down to its last byte. */
+/* No space for the open round: drop it completely. */
 static int refuse(struct ring_store *rs, size_t len)
 {
 	u64 gone = rs->refused ? 0 : rs->head - rs->open - sizeof(struct round_header);
@@ -533,15 +531,15 @@ static int open_round(struct ring_store *rs)
 }
 
 /**
- * ring_store__append - store a piece of the round that is coming in
+ * ring_store__append - append a piece to the open round
  * @rs: the store
- * @piece: bytes that follow those of the piece before
+ * @piece: bytes that follow the previous piece
  * @len: number of them, a multiple of 8
  *
- * Opens a round if none is open. Evicts the oldest rounds to make room. A round
- * that is larger than the budget is left out as a whole.
+ * Opens a round if none is open. Evicts the oldest rounds to make space. A round
+ * that is larger than the budget is dropped completely.
  *
- * Return: 0, or -ENOSPC if the round is left out.
+ * Return: 0, or -ENOSPC if the round is dropped.
  */
 int ring_store__append(struct ring_store *rs, const void *piece, size_t len)
 {
@@ -560,7 +558,7 @@ int ring_store__append(struct ring_store *rs, const void *piece, size_t len)
 	return 0;
 }
 
-/* Chunk by chunk to where the round begins; the head is behind what is left of it. */
+/* Pack chunk by chunk to the start of the round; the head moves to its new end. */
 static void pack_round(struct ring_store *rs, u64 raw)
 {
 	u64 from = rs->head - raw, to = from, end = rs->head;
@@ -591,7 +589,7 @@ static void pack_round(struct ring_store *rs, u64 raw)
 	rs->head = to;
 }
 
-/* Forget it if it is empty. */
+/* Drop the round if it is empty. */
 static void end_round(struct ring_store *rs)
 {
 	struct round_header header = {
@@ -613,12 +611,12 @@ static void end_round(struct ring_store *rs)
 }
 
 /**
- * ring_store__close_round - the pass is over
+ * ring_store__close_round - close the open round at the end of a pass
  * @rs: the store
  * @time: CLOCK_MONOTONIC, in ns
  *
- * A round without a record is forgotten. One that is to be compressed may go on with
- * the next pass.
+ * An empty round is dropped. With compression, the round may stay open for the next
+ * pass.
  */
 void ring_store__close_round(struct ring_store *rs, u64 time)
 {
@@ -627,7 +625,7 @@ void ring_store__close_round(struct ring_store *rs, u64 time)
 		end_round(rs);
 }
 
-/* ring_store__flush - close the round, also if the next pass would go on with it */
+/* ring_store__flush - close the round even if the next pass would continue it */
 void ring_store__flush(struct ring_store *rs)
 {
 	if (rs->is_open)
@@ -640,9 +638,9 @@ bool ring_store__is_open(const struct ring_store *rs)
 }
 
 /**
- * ring_store__set_budget - change how much may be held
+ * ring_store__set_budget - change the budget
  * @rs: the store
- * @budget: bytes, at most the size that the store was made with
+ * @budget: bytes, at most the size given to ring_store__new()
  */
 void ring_store__set_budget(struct ring_store *rs, size_t budget)
 {
@@ -652,7 +650,7 @@ void ring_store__set_budget(struct ring_store *rs, size_t budget)
 }
 
 /**
- * ring_store__evict_before - drop the rounds that were closed before a time
+ * ring_store__evict_before - evict the rounds that were closed before a time
  * @rs: the store
  * @time: CLOCK_MONOTONIC, in ns
  */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /*
- * Longer than a CPU is held up between taking the time of a record and publishing it,
+ * Upper limit of the delay between taking the time of a record and publishing it,
  * in ns.
  */
 #define FLIGHT_ROUND_TIME	(500 * NSEC_PER_MSEC)
@@ -17,29 +17,29 @@ union perf_event;
 struct ring_store;
 
 /**
- * typedef ring_store_record_t - take one record of a round
+ * typedef ring_store_record_t - process a record of a round
  * @event: the record, whole and in one piece; valid during the call
- * @data: what was given to the walk
+ * @data: the argument of the walk
  *
- * Return: 0 to go on, else the walk ends with this value.
+ * Return: 0 to continue; any other value ends the walk and is returned.
  */
 typedef int (*ring_store_record_t)(union perf_event *event, void *data);
 
 /**
- * typedef ring_store_gone_t - a round has been evicted, and all of its records shown
- * @pos: where it began
+ * typedef ring_store_gone_t - called after all records of a round were evicted
+ * @pos: start of the round
  * @time: when it was closed, CLOCK_MONOTONIC in ns
- * @data: what was given to ring_store__new()
+ * @data: the argument of ring_store__new()
  */
 typedef void (*ring_store_gone_t)(u64 pos, u64 time, void *data);
 
 /**
  * struct ring_store_round - a round that is in the store
  * @pos: position of its first record
- * @len: bytes that its records take
- * @raw: bytes of its records; as many as @len if they are not compressed
+ * @len: bytes used for its records
+ * @raw: bytes of its records; equal to @len if they are not compressed
  * @time: when it was closed, CLOCK_MONOTONIC in ns
- * @next: position of the round behind it
+ * @next: position of the next round
  */
 struct ring_store_round {
 	u64		pos;
@@ -50,8 +50,8 @@ struct ring_store_round {
 };
 
 /**
- * struct round_group - rounds that promise something together
- * @end: when the last round of the group before was closed
+ * struct round_group - rounds between two FINISHED_ROUND marks
+ * @end: when the last round of the previous group was closed
  * @last: when the last round was closed
  */
 struct round_group {
@@ -60,14 +60,14 @@ struct round_group {
 };
 
 /**
- * struct ring_store_stats - what went through the store
- * @bytes: bytes of records that it holds
- * @used: bytes of memory that it takes for them
- * @rounds: closed rounds that it holds
- * @evicted_rounds: rounds that went, ever
- * @evicted_bytes: bytes of records that went with them
- * @refused_bytes: bytes of records that no room could be made for
- * @broken_bytes: bytes in which no record could be found
+ * struct ring_store_stats - statistics of the store
+ * @bytes: bytes of records in the store
+ * @used: bytes of memory used for them
+ * @rounds: closed rounds in the store
+ * @evicted_rounds: rounds evicted so far
+ * @evicted_bytes: bytes of their records
+ * @refused_bytes: bytes of records that did not fit
+ * @broken_bytes: bytes that are not valid records
  */
 struct ring_store_stats {
 	u64		bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compress pieces of rounds, each by itself: the streams of util/zstd.c are read from
- * their beginning, but the oldest rounds of a recorder go.
+ * Compress pieces of rounds independently of each other. The streams of util/zstd.c must
+ * be read from their beginning, but a recorder evicts the oldest rounds.
  */
 #include "round-codec.h"
 
@@ -43,14 +43,14 @@ void round_codec__delete(struct round_codec *rc)
 }
 
 /**
- * round_codec__pack - compress
+ * round_codec__pack - compress data
  * @rc: the codec
- * @to: where to
- * @room: bytes there
- * @from: what
- * @len: bytes of it
+ * @to: the output
+ * @room: size of @to
+ * @from: the data
+ * @len: size of the data
  *
- * Return: bytes that it takes now, or 0 if they are more than @room.
+ * Return: size of the compressed data, or 0 if it exceeds @room.
  */
 size_t round_codec__pack(struct round_codec *rc, void *to, size_t room, const void *from,
 			 size_t len)
@@ -61,14 +61,14 @@ size_t round_codec__pack(struct round_codec *rc, void *to, size_t room, const vo
 }
 
 /**
- * round_codec__unpack - the other way round
+ * round_codec__unpack - decompress data
  * @rc: the codec
- * @to: where to
- * @len: bytes that it is to have
- * @from: what was packed
- * @packed: bytes of it
+ * @to: the output
+ * @len: expected size of the output
+ * @from: the compressed data
+ * @packed: size of the compressed data
  *
- * Return: 0, or -EBADMSG if it is something else.
+ * Return: 0, or -EBADMSG if the data is invalid.
  */
 int round_codec__unpack(struct round_codec *rc, void *to, size_t len, const void *from,
 			size_t packed)

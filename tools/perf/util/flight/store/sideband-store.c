@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is known of the tasks and of the kernel before the oldest retained round
+ * The state of the tasks and of the kernel before the oldest retained round
  *
- * A sample says: thread 4711, address 0x401136. Which program that is, is told by
- * side-band records (comm, mmap, fork, exit, ...) that came before it, maybe long
- * before. A recorder that forgets its oldest records would forget them, too.
+ * A sample has a thread id and an address. Side-band records (comm, mmap, fork, exit,
+ * ...) identify the program, and may be much older than the sample. If a recorder just
+ * evicted its oldest records, this information would be lost.
  *
- * So this store is the sum of all side-band records that have left the ring store,
- * and of what was synthesized from /proc when the recorder started. Both stores
- * together hold everything:
+ * This store is the sum of all side-band records that were evicted from the ring store,
+ * and of the records that were synthesized from /proc when the recorder started. Both
+ * stores together have the complete information:
  *
  *	 synthesized, and all records that were evicted	   retained rounds
  *	|------------ folded into this store -------------|-- as recorded --| now
  *
- * It is the state of the machine at the oldest retained round, exactly, as each
- * record is folded in its order, with all before it and none behind it: fold-order.c
- * sees to that, and holds back for a round what may not be folded yet. That
- * answers when the state of a task may go: when its exit is folded, for then the
- * task exited before the oldest retained round, and no sample of it is left. A
- * process that lived and died in the window does not get here before its last
- * sample is gone. A pid that is used again is folded in its time, likewise.
+ * The store is exactly the state of the machine at the oldest retained round, because
+ * records are folded in the order of time. fold-order.c ensures this, and delays the
+ * records of a round if necessary. The state of a task can be removed when its exit is
+ * folded: the task exited before the oldest retained round, so no sample of it is left.
+ * A process that started and exited within the window is not removed before its last
+ * sample is evicted. The same applies to pids that are reused.
  *
  * Objects:
  *
- *	process -- by pid; owns its threads; ends with the last of them
+ *	process -- by pid; owns its threads; removed with the last of them
  *	  thread -- by tid; its name, its namespaces
- *	  maps -- disjoint mappings in the order of their addresses; after a fork
- *	      parent and child share them until one of them changes
- *	    map -- one PERF_RECORD_MMAP or MMAP2, cut to what later ones left of it
+ *	  maps -- disjoint mappings, sorted by address; after a fork parent and child
+ *	      share them until one of them changes
+ *	    map -- one PERF_RECORD_MMAP or MMAP2, reduced to the part that later
+ *	      mappings do not cover
  *	kernel record -- by type and key (address, id): kernel and modules, ksymbol,
- *	      bpf_event, cgroup, text_poke; a later one replaces the one before
+ *	      bpf_event, cgroup, text_poke; a later record replaces an earlier one
  *
- * The kernel does not tell of munmap(); what was unmapped lasts until something
- * else is mapped there. So the number of maps is bounded by the address space in
- * use, not by how often it changed.
+ * The kernel does not record munmap(). An unmapped mapping stays until another one
+ * covers it. The number of maps is thus bounded by the address space in use, not by the
+ * number of changes.
  *
- * Bounds: what is used is counted to the byte, malloc's own included by a guess,
- * and never exceeds the limit: what would, is dropped and counted. It follows the
- * tasks that lived at one time. If exits get lost (PERF_RECORD_LOST), processes
- * would stay for ever; the owner then casts doubt on those that are dead by now
- * (sideband_store__doubt), and they go when all that the ring held at that time
- * has been folded (sideband_store__settle). The kernel never tells of the end of a
- * cgroup, and its id is not used again: these are doubted in the same way.
+ * Bounds: all memory is counted, including an estimate of the overhead of malloc(), and
+ * never exceeds the limit. Records that would exceed it are dropped and counted. Memory
+ * use follows the number of tasks that exist at the same time. If exits are lost
+ * (PERF_RECORD_LOST), processes would stay forever. The owner then marks processes that
+ * no longer exist (sideband_store__doubt). They are removed when everything that the
+ * ring held at that time has been folded (sideband_store__settle). The kernel does not
+ * record the removal of a cgroup either, and does not reuse its id; cgroups are handled
+ * in the same way.
  */
 #include "sideband-store.h"
 #include "../../cgroup.h"
@@ -58,12 +59,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an allocation takes on top. */
+/* Overhead of an allocation. */
 #define MALLOC_OVERHEAD		16
 
 /**
  * struct map_record - one mapping
- * @refcnt: sets of maps that hold it
+ * @refcnt: number of sets of maps that contain it
  * @size: bytes of @event, without a sample_id
  * @event: the record
  */
@@ -84,7 +85,7 @@ struct process {
 	struct rb_node		node;
 	pid_t			pid;
 	pid_t			ppid;
-	u64			doubt;		/* gone when this is reached; 0: no doubt */
+	u64			doubt;		/* remove at this position; 0: keep */
 	struct map_set		*maps;
 	struct list_head	threads;
 };
@@ -186,7 +187,7 @@ static struct map_record *map__new(struct sideband_store *ss, const union perf_e
 	return map;
 }
 
-/* Both kinds of record begin alike. */
+/* MMAP and MMAP2 start with the same fields. */
 static u64 map__start(const struct map_record *map)
 {
 	return map->event->mmap.start;
@@ -223,7 +224,7 @@ static struct map_set *map_set__new(struct sideband_store *ss, int room)
 	return set;
 }
 
-/* A set of the process's own, with room for @more maps; NULL if there is none. */
+/* Unshare the maps, with space for @more; NULL if there is no memory. */
 static struct map_set *process__own_maps(struct sideband_store *ss, struct process *process,
 					 int more)
 {
@@ -262,7 +263,7 @@ static int map_set__find(const struct map_set *set, u64 start)
 	return first;
 }
 
-/* What is left of a map between two addresses; a copy, as others may share it. */
+/* A copy of the part of a map between two addresses; the map itself may be shared. */
 static struct map_record *map__cut(struct sideband_store *ss, const struct map_record *map,
 				   u64 start, u64 end)
 {
@@ -276,7 +277,7 @@ static struct map_record *map__cut(struct sideband_store *ss, const struct map_r
 	return part;
 }
 
-/* Put @map in the place of all that it covers. */
+/* Insert @map, replacing everything that it covers. */
 static int map_set__insert(struct sideband_store *ss, struct map_set *set,
 			   struct map_record *map)
 {
@@ -424,7 +425,7 @@ static struct thread_state *new_thread(struct sideband_store *ss, struct process
 	return thread;
 }
 
-/* A thread that is known as one of another process is a new one: the tid was used again. */
+/* If the tid belongs to a thread of another process, it was reused: a new thread. */
 static struct thread_state *findnew_thread(struct sideband_store *ss, pid_t pid, pid_t tid)
 {
 	struct thread_state *thread = find_thread(ss, tid);
@@ -457,7 +458,7 @@ static void set_comm(struct sideband_store *ss, struct thread_state *thread,
 	thread->comm = copy;
 }
 
-/* The other threads are gone, and one that was not the leader has become it. */
+/* exec(): the other threads are gone, and the caller is the leader now. */
 static void exec_process(struct sideband_store *ss, struct thread_state *survivor)
 {
 	struct process *process = survivor->process;
@@ -485,7 +486,7 @@ static int fold_comm(struct sideband_store *ss, const union perf_event *event, s
 	return 0;
 }
 
-/* A process begins with its parent's maps, a thread with its creator's name. */
+/* A new process has the maps of its parent, a new thread the name of its creator. */
 static int fold_fork(struct sideband_store *ss, const union perf_event *event,
 		     size_t size __maybe_unused)
 {
@@ -494,7 +495,7 @@ static int fold_fork(struct sideband_store *ss, const union perf_event *event,
 	struct thread_state *parent, *thread = find_thread(ss, tid);
 	struct process *from;
 
-	/* The tid, or the pid, was used before, and its end was missed. */
+	/* The tid or the pid was reused, and the exit was lost. */
 	if (thread)
 		end_thread(ss, thread);
 	if (pid == tid && pid != ppid && find_process(ss, pid))
@@ -672,7 +673,7 @@ static int fold_bpf(struct sideband_store *ss, const union perf_event *event, si
 
 static int fold_cgroup(struct sideband_store *ss, const union perf_event *event, size_t size)
 {
-	/* It is looked up. */
+	/* Used as the key of a lookup. */
 	if (!memchr(event->cgroup.path, '\0', size - offsetof(struct perf_record_cgroup, path)))
 		return -EBADMSG;
 	return fold_kernel(ss, event, size, event->cgroup.id);
@@ -688,7 +689,7 @@ struct fold {
 	size_t	min;
 };
 
-/* Records that are shorter than @min are not what they say. */
+/* Records shorter than @min are invalid. */
 static const struct fold folds[] = {
 	[PERF_RECORD_MMAP]	 = { fold_mmap, offsetof(struct perf_record_mmap, filename) },
 	[PERF_RECORD_MMAP2]	 = { fold_mmap, offsetof(struct perf_record_mmap2, filename) },
@@ -703,19 +704,19 @@ static const struct fold folds[] = {
 				     offsetof(struct perf_record_text_poke_event, bytes) },
 };
 
-/* Does sideband_store__fold() make anything of it? */
+/* Return whether sideband_store__fold() uses the record. */
 bool sideband_store__is_sideband(const union perf_event *event)
 {
 	return event->header.type < ARRAY_SIZE(folds) && folds[event->header.type].fold;
 }
 
 /**
- * sideband_store__fold - add what a record says to the state
+ * sideband_store__fold - update the state with a record
  * @ss: the store
- * @event: the record, as the kernel wrote it or as it was synthesized
+ * @event: the record, written by the kernel or synthesized
  *
- * Return: 0, -EBADMSG for a record that is too short, or -ENOMEM if there was no
- * room for it, within the limit or at all.
+ * Return: 0, -EBADMSG for a record that is too short, or -ENOMEM if the limit is
+ * reached or there is no memory.
  */
 int sideband_store__fold(struct sideband_store *ss, const union perf_event *event)
 {
@@ -735,7 +736,7 @@ static bool cgroup_is(const char *path, u64 id)
 	return !read_cgroup_id(&cgroup) && cgroup.id == id;
 }
 
-/* Who does not see the root of all, in a container, cannot tell by a path. */
+/* In a container, where the root cgroup is not visible, paths cannot be checked. */
 static void doubt_cgroups(struct sideband_store *ss, u64 until)
 {
 	bool sees_all = cgroup_is("/", 1);
@@ -753,9 +754,9 @@ static void doubt_cgroups(struct sideband_store *ss, u64 until)
 }
 
 /**
- * sideband_store__doubt - look for processes and cgroups that are gone, untold
+ * sideband_store__doubt - mark processes and cgroups that no longer exist
  * @ss: the store
- * @until: the position in the ring store up to which records may be of use to them
+ * @until: position in the ring store up to which records may refer to them
  */
 void sideband_store__doubt(struct sideband_store *ss, u64 until)
 {
@@ -791,9 +792,9 @@ static void settle_cgroups(struct sideband_store *ss, u64 now)
 }
 
 /**
- * sideband_store__settle - drop what is doubtful and whose time has come
+ * sideband_store__settle - remove marked objects that no record refers to any more
  * @ss: the store
- * @now: the position in the ring store up to which records have been folded
+ * @now: position in the ring store up to which records have been folded
  */
 void sideband_store__settle(struct sideband_store *ss, u64 now)
 {
@@ -817,7 +818,7 @@ void sideband_store__settle(struct sideband_store *ss, u64 now)
 	}
 }
 
-/* Is anything known of the process? */
+/* Return whether the store has the process. */
 bool sideband_store__knows(const struct sideband_store *ss, pid_t pid)
 {
 	return find_process(ss, pid);
@@ -832,7 +833,7 @@ struct emitter {
 	char			*room;
 };
 
-/* @event without its sample_id, of another task if @pid is not 0. */
+/* Emit @event without its sample_id, for another task if @pid is not 0. */
 static int emit_record(struct emitter *e, const union perf_event *event, size_t size, pid_t pid)
 {
 	union perf_event *copy = (union perf_event *)e->room;
@@ -851,7 +852,7 @@ static int emit_fork(struct emitter *e, pid_t pid, pid_t tid, pid_t ppid)
 {
 	struct perf_record_fork fork = {
 		.header.type = PERF_RECORD_FORK,
-		/* The maps follow; they are not the parent's. */
+		/* The maps follow; they replace those of the parent. */
 		.header.misc = PERF_RECORD_MISC_FORK_EXEC,
 		.pid = pid, .tid = tid, .ppid = ppid, .ptid = ppid,
 	};
@@ -913,16 +914,16 @@ static int emit_process(struct emitter *e, const struct process *process)
 }
 
 /**
- * sideband_store__emit - describe the state by records
+ * sideband_store__emit - describe the state with records
  * @ss: the store
- * @wanted: which processes to describe; NULL: all
+ * @wanted: selects the processes to describe; NULL: all
  * @emit: called for each record
  * @data: passed to both
  *
- * The kernel first, then process by process. The records have no time: a reader
- * takes them for what was before everything else.
+ * The kernel comes first, then each process. The records have no time, so readers
+ * apply them before all others.
  *
- * Return: 0, -ENOMEM, or what @emit returned to end it.
+ * Return: 0, -ENOMEM, or the error of @emit.
  */
 int sideband_store__emit(struct sideband_store *ss, sideband_store_wanted_t wanted,
 			 sideband_store_emit_t emit, void *data)
@@ -951,9 +952,9 @@ int sideband_store__emit(struct sideband_store *ss, sideband_store_wanted_t want
 }
 
 /**
- * sideband_store__new - make a store
- * @limit: bytes of memory that it may take
- * @id_hdr_size: bytes of sample_id that follow each record
+ * sideband_store__new - create a store
+ * @limit: maximum memory in bytes
+ * @id_hdr_size: size of the sample_id that follows each record
  */
 struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size)
 {

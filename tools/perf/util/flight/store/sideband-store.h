@@ -11,13 +11,13 @@ union perf_event;
 struct sideband_store;
 
 /**
- * struct sideband_stats - what the store holds
+ * struct sideband_stats - content of the store
  * @used: bytes of memory
  * @processes: processes described
  * @threads: their threads
- * @maps: mappings of them, those shared after a fork counted once
+ * @maps: their mappings; those shared after a fork are counted once
  * @kernel: records that describe the kernel
- * @dropped: what could not be kept, for want of memory or room
+ * @dropped: records dropped because of the limit or missing memory
  */
 struct sideband_stats {
 	size_t		used;
@@ -29,13 +29,13 @@ struct sideband_stats {
 };
 
 /**
- * typedef sideband_store_emit_t - take one record of a description
- * @event: the record, with room for a sample_id behind it that is zero
- * @data: what was given to sideband_store__emit()
+ * typedef sideband_store_emit_t - process a record of the description
+ * @event: the record, followed by space for a sample_id, which is zero
+ * @data: the argument of sideband_store__emit()
  */
 typedef int (*sideband_store_emit_t)(union perf_event *event, void *data);
 
-/* Is this process wanted in the description? */
+/* Return whether the description includes this process. */
 typedef bool (*sideband_store_wanted_t)(pid_t pid, void *data);
 
 struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size);
