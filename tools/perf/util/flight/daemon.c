@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf record -M --daemon: a recorder that runs without a terminal
+ * perf record -M --daemon: run a recorder without a terminal
  *
- * Two processes, until it is known whether recording has begun:
+ * There are two processes until recording has started:
  *
- *	perf record ---- waits for a byte, or the end, of a pipe ---> exits: 0, or as the daemon
- *	  \
+ *	perf record ---- waits for a byte or EOF on a pipe ---> exits with 0, or the
+ *	  \						         status of the daemon
  *	   daemon: new session, OUT.pid, events, triggers ---> a byte ---> stderr to OUT.log
  *
- * So who starts it sees on the terminal why it cannot, and by the status that it can.
+ * Errors at startup are thus printed on the terminal and returned as the exit status.
  *
- * OUT.pid is locked as long as the daemon lives (a lock of the process, which its
- * children do not have): a second one is refused, and a file that was left by one that
- * was killed is in nobody's way.
+ * OUT.pid is locked while the daemon runs. The lock belongs to the process; children do not
+ * inherit it. A second daemon is refused. The file of a daemon that was killed is not locked
+ * and is reused.
  *
- * A service manager that gives a NOTIFY_SOCKET (systemd, Type=notify) has done all of
- * the above, and wants to be told instead: a datagram READY=1, and STOPPING=1 at the
- * end. Then nothing is detached, and messages go where they went.
+ * A service manager that sets NOTIFY_SOCKET (systemd with Type=notify) has already detached
+ * the process. It gets a datagram READY=1 instead, and STOPPING=1 at the end. The process
+ * does not detach, and messages are not redirected.
  */
 #include "daemon.h"
 #include "../debug.h"
@@ -45,7 +45,7 @@ static char *name_of(const char *out, const char *suffix)
 	return asprintf(&path, "%s%s", out, suffix) < 0 ? NULL : path;
 }
 
-/* One datagram; a service manager that does not take it is no reason to end. */
+/* Send one datagram. Errors are ignored: recording must not depend on them. */
 static void notify(const char *state)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -67,7 +67,7 @@ static void notify(const char *state)
 	close(fd);
 }
 
-/* The one that was started waits until it knows what became of the other one. */
+/* The parent waits until the daemon has started or failed. */
 static void wait_for_daemon(pid_t pid, int fd)
 {
 	char byte;
@@ -135,8 +135,8 @@ out_free:
 }
 
 /**
- * flight_daemon__pid - the daemon that runs
- * @out: how the names of its files begin
+ * flight_daemon__pid - get the pid of the running daemon
+ * @out: prefix of the names of its files
  *
  * Return: its pid, or 0 if there is none.
  */
@@ -157,11 +157,11 @@ pid_t flight_daemon__pid(const char *out)
 
 /**
  * flight_daemon__begin - become a daemon
- * @out: how the names of its files begin
+ * @out: prefix of the names of its files
  *
- * Before anything is opened. Returns in the daemon alone.
+ * Call this before any file is opened. It returns only in the daemon.
  *
- * Return: 0, or a negative errno when the user was told.
+ * Return: 0, or a negative errno after an error message.
  */
 int flight_daemon__begin(const char *out)
 {
@@ -173,8 +173,8 @@ int flight_daemon__begin(const char *out)
 }
 
 /**
- * flight_daemon__ready - it records: let go of the terminal
- * @out: how the names of its files begin
+ * flight_daemon__ready - detach from the terminal after recording has started
+ * @out: prefix of the names of its files
  */
 void flight_daemon__ready(const char *out)
 {
@@ -202,15 +202,15 @@ out_free:
 }
 
 /**
- * flight_daemon__end - it has ended
- * @out: how the names of its files begin
+ * flight_daemon__end - clean up at the end
+ * @out: prefix of the names of its files
  */
 void flight_daemon__end(const char *out)
 {
 	char *path = name_of(out, ".pid");
 
 	notify("STOPPING=1");
-	/* Before the lock goes: it may be another one's after that. */
+	/* Remove the file before the lock is released: then it may belong to another daemon. */
 	if (path && pid_fd >= 0)
 		unlink(path);
 	if (pid_fd >= 0)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Give back the memory that it took to start
+ * Release memory that is only needed to start
  *
- * perf is linked with large libraries that a recorder never calls, but the dynamic
- * linker has touched tens of megabytes of them. Who stays for weeks should not keep
- * these pages. They are in the page cache as well, and come back when they are used.
+ * perf is linked with large libraries that a recorder never calls, but the dynamic linker
+ * has touched tens of megabytes of them. A recorder runs for weeks and should not keep these
+ * pages resident. They are also in the page cache, and are mapped again if they are used.
  *
- * Only private mappings of files that cannot be written to, and that hold no page of
- * their own (relocated, or swapped out), may be dropped: nothing can be lost there.
+ * Only private mappings of files that are not writable, and that have no private pages
+ * (relocated or swapped out), are dropped, so no data can be lost.
  */
 #include "resident.h"
 #include "../debug.h"
@@ -49,9 +49,9 @@ static bool has_own_pages(const char *line)
 }
 
 /**
- * resident__reset_peak - the peak of what is resident is to tell of the recorder
+ * resident__reset_peak - reset the peak of the resident memory
  *
- * Not of the dynamic linker, which had its peak before main().
+ * The peak should describe the recorder, not the dynamic linker before main().
  */
 void resident__reset_peak(void)
 {
@@ -64,7 +64,7 @@ void resident__reset_peak(void)
 		pr_debug("cannot reset the peak of resident memory: %m\n");
 }
 
-/* resident__drop_files - make no file's clean pages resident but those in use */
+/* resident__drop_files - drop clean pages of files; pages in use are mapped again */
 void resident__drop_files(void)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -77,7 +77,7 @@ void resident__drop_files(void)
 			continue;
 		if (has_own_pages(line))
 			m.droppable = false;
-		/* The last line of a mapping's description. */
+		/* The last line of the description of a mapping. */
 		if (m.droppable && strstarts(line, "VmFlags:") &&
 		    madvise((void *)m.start, m.end - m.start, MADV_DONTNEED))
 			pr_debug("cannot drop %lx-%lx: %m\n", m.start, m.end);

@@ -2,16 +2,16 @@
 /*
  * --archive: keep the programs and libraries that a dump has samples of
  *
- * They go to perf's build-id cache, as perf record puts them there at its end, while
- * the files are still those that were running, and from there into an archive beside
- * the dump, OUT.sample.TIME.tar.bz2. It is what perf archive makes, and is unpacked by
- * perf archive --unpack. That script itself is not used: it reads the dump once more,
- * leaves out what is in call chains alone, ends with 0 whatever happened, and writes
- * under the name that tells readers that it is complete.
+ * The files are added to perf's build-id cache, as perf record does at its end, while
+ * they are still the files that were running. From there they are packed into an archive
+ * beside the dump, OUT.sample.TIME.tar.bz2, in the format of perf archive, which can
+ * unpack it (perf archive --unpack). The script perf archive itself is not used: it reads
+ * the dump again, omits files that are only in call chains, always returns 0, and writes
+ * to the final name, so that readers could take an incomplete archive for a complete one.
  *
- * All that takes time, and memory for the session, neither of which is the recorder's:
- * the process that runs --on-dump becomes a perf of its own for it, perf record
- * --archive -o DUMP, which users may call as well.
+ * This needs time, and memory for a session, which the recorder must not spend. The
+ * process that runs --on-dump executes a separate perf for it, perf record --archive -o
+ * DUMP. Users can run this command as well.
  */
 #include "archive.h"
 #include "dump.h"
@@ -45,10 +45,10 @@
 #include <unistd.h>
 
 /**
- * struct contents - what is to be packed
- * @names: of files below the build-id cache, each with a NUL
- * @nr: of programs and libraries
- * @missing: those that could not be found
+ * struct contents - content of an archive
+ * @names: names of files below the build-id cache, each with a NUL
+ * @nr: number of programs and libraries
+ * @missing: number of files that were not found
  */
 struct contents {
 	FILE		*names;
@@ -56,7 +56,7 @@ struct contents {
 	unsigned int	missing;
 };
 
-/* Which of them the dump has samples of */
+/* Mark the files that the dump has samples of. */
 
 static int mark_node(struct callchain_cursor_node *node, void *data __maybe_unused)
 {
@@ -76,14 +76,14 @@ static int mark_sample(const struct perf_tool *tool, union perf_event *event,
 	thread = machine__findnew_thread(machine, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	/* A call chain that is broken marks as much as can be read of it. */
+	/* Of a broken call chain, use the part that can be read. */
 	sample__for_each_callchain_node(thread, evsel, sample, PERF_MAX_STACK_DEPTH,
 					/*symbols=*/false, mark_node, NULL);
 	thread__put(thread);
 	return 0;
 }
 
-/* ".build-id/xx/yy" is a link to "../../DIRECTORY": both are packed. */
+/* ".build-id/xx/yy" is a link to "../../DIRECTORY": pack both. */
 static int list_dso(struct dso *dso, struct machine *machine __maybe_unused, void *data)
 {
 	static const char up[] = "../../";
@@ -135,7 +135,7 @@ static int fill_cache(const char *path, struct contents *contents)
 	err = symbol__init(&session->header.env);
 	if (!err)
 		err = perf_session__process_events(session);
-	/* One that cannot be cached is missing in the archive, and counted there. */
+	/* A file that cannot be cached is counted as missing in the archive. */
 	if (!err && !perf_session__cache_build_ids(session))
 		pr_debug("--archive: all files are in %s\n", buildid_dir);
 	if (!err)
@@ -158,7 +158,7 @@ static int run_tar(FILE *names, int fd)
 	if (!pid) {
 		dup2(fileno(names), STDIN_FILENO);
 		dup2(fd, STDOUT_FILENO);
-		/* It takes time, and nobody waits for it. */
+		/* This takes time, and no process waits for it: use a low priority. */
 		setpriority(PRIO_PROCESS, 0, 10);
 		execlp("tar", "tar", "-C", buildid_dir, "--null", "-cjT", "-", NULL);
 		pr_err("--archive: there is no tar: %m\n");
@@ -169,7 +169,7 @@ static int run_tar(FILE *names, int fd)
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -ECHILD;
 }
 
-/* It gets its name when it is on disk, and only beside its dump. */
+/* The archive gets its name when it is on disk, and is removed if its dump is gone. */
 static int pack(const char *path, FILE *names)
 {
 	char archive[PATH_MAX], *tmp = NULL;
@@ -190,7 +190,7 @@ static int pack(const char *path, FILE *names)
 		err = -errno;
 	if (err)
 		unlink(tmp);
-	/* --max-files may have removed the dump meanwhile. */
+	/* --max-files may have removed the dump in the meantime. */
 	else if (access(path, F_OK))
 		unlink(archive);
 	free(tmp);
@@ -198,10 +198,10 @@ static int pack(const char *path, FILE *names)
 }
 
 /**
- * archive__dump - keep what the symbols of a dump are in
+ * archive__dump - write the archive of a dump
  * @path: the dump
  *
- * Return: 0, or a negative errno when the user was told.
+ * Return: 0, or a negative errno after an error message.
  */
 int archive__dump(const char *path)
 {

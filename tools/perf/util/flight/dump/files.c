@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The dumps of a recorder that are on disk: which there are, and how many may stay
+ * The dumps of a recorder on disk: list them, and limit their number and size
  *
- * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Beside it are its manifest (.json)
- * and its archive (.tar.bz2), which go with it. The order of dumps is that of their
- * names. Nothing else is ever touched: what a name does not tell to be a dump of
- * this OUT is not one.
+ * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Its manifest (.json) and its archive
+ * (.tar.bz2) are beside it and are removed with it. Dumps are ordered by name. Files
+ * whose names are not those of dumps of this OUT are never touched.
  */
 #include "files.h"
 #include "../../debug.h"
@@ -21,10 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What lies beside a dump. The dump goes last: without it they are found no more. */
+/* Files beside a dump. They are found by its name, so the dump is removed last. */
 static const char *const companions[] = { ".json", ".tar.bz2" };
 
-/* "20261121T093650.275Z" or "20261121T093650.275Z.2"; its length, or 0. */
+/* The length of "20261121T093650.275Z" or "20261121T093650.275Z.2", or 0. */
 static size_t time_len(const char *str)
 {
 	static const char pattern[] = "ddddddddTdddddd.dddZ";
@@ -51,7 +50,7 @@ static bool is_dump(const char *file, const char *name)
 	return file[len] == '.' && digits && !file[len + 1 + digits];
 }
 
-/* By time; in the same millisecond by number. */
+/* Sort by time, and by number within the same millisecond. */
 static int cmp_files(const void *va, const void *vb)
 {
 	const struct dump_file *a = va, *b = vb;
@@ -102,7 +101,7 @@ static int add(struct dump_files *df, const char *dir, const char *file)
 /**
  * dump_files__list - find the dumps
  * @out: how their names begin
- * @df: where to list them; to be freed
+ * @df: returns the list; free it with dump_files__free()
  *
  * Return: 0 or a negative errno.
  */
@@ -161,12 +160,12 @@ static int remove_companions(const char *path)
 }
 
 /**
- * dump_files__remove - remove a dump, with what lies beside it
+ * dump_files__remove - remove a dump and the files beside it
  * @path: the dump
  *
- * The dump goes last, as by its name all is found if this is cut short. An archive
- * may have got its name since its turn: who gave it that has seen the dump, or sees
- * now that there is none.
+ * The dump is removed last, so that everything can still be found if this is
+ * interrupted. An archive may get its name in the meantime: the process that renames it
+ * then checks that the dump still exists, and removes the archive otherwise.
  *
  * Return: 0 or a negative errno.
  */
@@ -180,13 +179,14 @@ int dump_files__remove(const char *path)
 }
 
 /**
- * dump_files__bound - let no more dumps stay than the user wants
+ * dump_files__bound - remove dumps that exceed the limits
  * @out: how their names begin
- * @newest: the dump that was just written, which stays in any case
- * @max_files: how many may stay, 0: any number
- * @max_bytes: bytes of all of them, 0: any number
+ * @newest: the dump that was just written, which is never removed
+ * @max_files: maximum number of dumps, 0: no limit
+ * @max_bytes: maximum size of all dumps in bytes, 0: no limit
  *
- * The oldest go first. What cannot be removed is told, and harms nothing.
+ * The oldest dumps are removed first. If a dump cannot be removed, a message is
+ * printed.
  */
 void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 max_bytes)
 {

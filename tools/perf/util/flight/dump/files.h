@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /**
- * struct dump_file - a dump that is on disk
+ * struct dump_file - a dump on disk
  * @path: its name
- * @bytes: of the dump and of what lies beside it
+ * @bytes: size of the dump and of the files beside it
  */
 struct dump_file {
 	char	*path;
@@ -16,9 +16,9 @@ struct dump_file {
 };
 
 /**
- * struct dump_files - the dumps of an OUT, those of earlier runs as well
- * @files: oldest first
- * @nr: how many
+ * struct dump_files - the dumps of an OUT, including those of earlier runs
+ * @files: the dumps, oldest first
+ * @nr: number of dumps
  */
 struct dump_files {
 	struct dump_file	*files;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --archive, --on-dump CMD: what the user wants to be done with each dump
+ * --archive, --on-dump CMD: actions after each dump
  *
- * It is done in a session of its own, by a process that is nobody's child: the child
- * that wrote the dump starts it and ends. So the recorder neither waits for it, nor
- * mistakes its end for that of its workload, nor is held up if it hangs. It does not
- * stay a copy of the recorder, either, whose memory would exist twice for so long: it
- * becomes a shell that runs CMD; with --archive, before that, a new perf.
+ * The child that wrote the dump forks a process for them, in a new session, and exits, so
+ * the process is not a child of the recorder. The recorder does not wait for it, does not
+ * take its exit for that of the workload, and is not blocked if it hangs. The process must
+ * not stay a copy of the recorder, because the memory would exist twice meanwhile. It
+ * executes a shell that runs CMD and, with --archive, a new perf before that.
  *
- * One that hangs goes on hanging, as nobody but the user knows how long it may take.
- * But there are MAX_RUNNING of them at most: with so many, nothing is started, which
- * is told. Each holds one byte of a file without a name locked. Such a lock is the
- * process's: exec() keeps it, fork() does not pass it on, however the process ends it
- * goes. So nobody has to count.
+ * There is no time-out, because only the user knows how long a command may take. Instead,
+ * at most MAX_RUNNING of these processes exist. If the limit is reached, no further one is
+ * started, and a message is printed. Each process holds a lock on one byte of an unnamed
+ * file. Such a lock belongs to the process: exec() keeps it, fork() does not pass it on, and
+ * it is released in any case when the process ends. No counter is needed.
  */
 #include "on-dump.h"
 #include "../../debug.h"
@@ -30,7 +30,7 @@
 
 #define MAX_RUNNING	8
 
-/* CMD, with the file's name behind its own arguments; it may say "exit". */
+/* CMD with the name of the file as last argument. CMD may contain "exit". */
 static const char wrapper[] =
 	"(eval \"$1 \\\"\\$2\\\"\"); s=$?; "
 	"[ $s = 0 ] || echo \"[ perf record: --on-dump failed with status $s: $1 $2 ]\" >&2";
@@ -38,7 +38,7 @@ static const char wrapper[] =
 static int running_fd = -1;
 
 /**
- * on_dump__init - before there is a dump
+ * on_dump__init - initialize, before the first dump
  *
  * Return: 0 or a negative errno.
  */
@@ -49,7 +49,7 @@ int on_dump__init(void)
 	return running_fd < 0 ? -errno : 0;
 }
 
-/* What it inherits: the recorder's events would live as long as the command. */
+/* Close inherited files: the recorder's events would exist as long as the command. */
 static void close_others(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -65,7 +65,7 @@ static void close_others(void)
 		closedir(d);
 }
 
-/* Until this process ends, whatever it has become. */
+/* The lock is held until this process ends, including after exec(). */
 static bool is_one_of_few(void)
 {
 	for (int i = 0; i < MAX_RUNNING; i++) {
@@ -83,7 +83,7 @@ static bool is_one_of_few(void)
 }
 
 /**
- * on_dump__exec - become the user's command
+ * on_dump__exec - execute the command of the user
  * @command: the command
  * @path: the dump
  *
@@ -97,7 +97,7 @@ void on_dump__exec(const char *command, const char *path)
 	_exit(127);
 }
 
-/* This perf, even if another one has been installed in its place. */
+/* Use this perf, even if another one has been installed meanwhile. */
 static void exec_archive(const char *command, const char *path)
 {
 	const char *cache = getenv("PERF_BUILDID_DIR");
@@ -138,12 +138,12 @@ static void start(const char *command, const char *path, bool archive)
 }
 
 /**
- * on_dump__run - start what comes behind a dump, and do not wait for it
+ * on_dump__run - start the actions after a dump, and do not wait for them
  * @command: the user's command, or NULL
  * @path: the dump
- * @archive: pack what its symbols are in, before that
+ * @archive: write the archive first
  *
- * To be called in the child that wrote the dump.
+ * Call this in the child that wrote the dump.
  *
  * Return: 0 or a negative errno.
  */
@@ -159,10 +159,10 @@ int on_dump__run(const char *command, const char *path, bool archive)
 }
 
 /**
- * on_dump__archive - pack what the symbols of a combined file are in
+ * on_dump__archive - write the archive of a combined file
  * @path: the file
  *
- * As the recorder ends, so it waits. What fails has been told.
+ * The recorder is ending, so this waits for the archive. Errors have been printed.
  */
 void on_dump__archive(const char *path)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trigger: a BPF program of the user's, --trigger bpf:PINNED_MAP
+ * Trigger: a BPF program of the user, --trigger bpf:PINNED_MAP
  *
- * The program decides; perf need not know what on. It writes a reason, text of any
- * length, to a map of type BPF_MAP_TYPE_RINGBUF that is pinned in a BPF file system.
- * Each record is a hit. Program and map belong to whoever loaded them: the recorder
- * opens the map, is its one reader, and leaves it as it is when it ends. What was
- * written before it began does not count.
+ * The program decides when to trigger. It writes a reason, text of any length, to a map of
+ * type BPF_MAP_TYPE_RINGBUF that is pinned in a BPF file system. Each record is a hit. The
+ * program and the map belong to the user who loaded them. The recorder opens the map as its
+ * only reader, and leaves it in place when it ends. Records that were written before the
+ * recorder started are ignored.
  *
- * tools/perf/examples/flight/ has a program, and how it is loaded.
+ * tools/perf/examples/flight/ has an example program and its loader.
  */
 #include "triggers.h"
 #include "../../debug.h"
@@ -28,11 +28,11 @@
 #define RECORDS_PER_PASS	1024
 
 /**
- * struct pinned - a map that is read
+ * struct pinned - the map of a BPF trigger
  * @path: where it is pinned
  * @fd: the map
- * @hits: records since the last look
- * @rb: its reader
+ * @hits: records since the last call
+ * @rb: the reader of the map
  */
 struct pinned {
 	char			*path;
@@ -147,7 +147,7 @@ static unsigned int bpf_hits(struct flight_trigger *t)
 
 static void bpf_stop(struct flight_trigger *t)
 {
-	/* The descriptor is the reader's. */
+	/* The reader owns the file descriptor. */
 	t->fd = -1;
 	bpf_close(t->priv);
 }

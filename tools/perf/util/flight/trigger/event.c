@@ -2,21 +2,21 @@
 /*
  * Trigger: an event, --trigger event:NAME[/filter/]
  *
- * Any event that perf record -e takes, on all CPUs, whatever the recorder itself
- * records: what goes wrong in one task may show in another one. It has buffers of
- * its own, small ones, as each record of them wakes the recorder. What a tracepoint
- * tells becomes the reason in the manifest.
+ * The event can be any event of perf record -e. It is opened on all CPUs, regardless of
+ * what the recorder records, because a problem of one task may be visible in another one.
+ * It has small buffers of its own, as each of its records wakes the recorder. The content of
+ * a tracepoint becomes the reason in the manifest.
  *
- *	event:sched:sched_process_exec/filename ~ "*crash*"/	tracepoint, with a filter
- *	event:page-faults/period=100000/			other event, with its terms
- *	event:bpf-output/name=alarm,no-inherit=1/		as other events
+ *	event:sched:sched_process_exec/filename ~ "*crash*"/	tracepoint with a filter
+ *	event:page-faults/period=100000/			other event with its terms
+ *	event:bpf-output/name=alarm,no-inherit=1/		likewise
  *
- * A name with a colon before the first slash is that of a tracepoint (or a probe), and
- * what stands between the first and the last slash is its filter; all else is for the
- * event parser. Events without a period hit each time.
+ * A name with a colon before the first slash is a tracepoint (or a probe), and the text
+ * between the first and the last slash is its filter. Everything else is passed to the event
+ * parser. Events without a period trigger at each occurrence.
  *
- * A trigger that is hit faster than it is read is read so far in a pass and no further:
- * the recorder's own buffers must not wait for it.
+ * If a trigger is hit faster than it can be read, only a limited number of records is read
+ * per pass, so that the recorder's own buffers do not have to wait.
  */
 #include "triggers.h"
 #include "../../debug.h"
@@ -48,9 +48,9 @@
 #define RECORDS_PER_PASS	1024
 
 /**
- * struct watched - an event that is watched
- * @name: as the user wrote it
- * @filter: of a tracepoint, or NULL
+ * struct watched - the event of a trigger
+ * @name: as given by the user
+ * @filter: filter of a tracepoint, or NULL
  * @evlist: the event
  */
 struct watched {
@@ -72,7 +72,7 @@ static void event_free(struct flight_trigger *t)
 	t->priv = NULL;
 }
 
-/* A tracepoint's filter is cut off its name. */
+/* The filter of a tracepoint is split off its name. */
 static int split_filter(struct watched *w)
 {
 	char *slash = strchr(w->name, '/'), *colon = strchr(w->name, ':'), *last;
@@ -207,7 +207,7 @@ static int event_start(struct flight_trigger *t)
 	return 0;
 }
 
-/* What the kernel, or a BPF program, tells: as text on one line. */
+/* The content of the record as one line of text. */
 static void put_raw(struct evsel *evsel __maybe_unused, const struct perf_sample *sample, FILE *f)
 {
 	const char *text = sample->raw_data;
@@ -260,7 +260,7 @@ static unsigned int read_map(struct flight_trigger *t, struct mmap *map)
 		event = perf_mmap__read_event(&map->core);
 		if (!event)
 			break;
-		/* One that found no room is a hit as well. */
+		/* A lost record is a hit, too. */
 		if (event->header.type == PERF_RECORD_LOST)
 			hits += event->lost.lost;
 		if (event->header.type == PERF_RECORD_SAMPLE && !hits++ &&

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trigger: SIGUSR1; and SIGUSR2, whose dump is the last one, with action=combine
+ * Trigger: SIGUSR1; and SIGUSR2, which writes a last dump with action=combine
  *
- * The handler counts, notes who sent the signal, and writes to an eventfd, so that
- * poll() ends also if the signal came just before it. It calls nothing else: what
- * it touches is of sig_atomic_t, and write() may be called in a handler.
+ * The handler increments a counter, stores the sender of the signal, and writes to an
+ * eventfd, so that poll() also returns if the signal arrives just before it. It calls
+ * nothing else: it only accesses sig_atomic_t variables, and write() is async-signal-safe.
  *
- * Until the workload's exec has succeeded, SIGUSR1 also tells that it has not
- * (see evlist__prepare_workload()); that one is queued with a value, and is passed
- * on to the handler that waits for it.
+ * Until the exec of the workload has succeeded, SIGUSR1 also reports that it has failed
+ * (see evlist__prepare_workload()). That signal is queued with a value, and is forwarded to
+ * the handler that waits for it.
  */
 #include "triggers.h"
 #include "../../debug.h"
@@ -43,7 +43,7 @@ static void handler(int signo, siginfo_t *info, void *context)
 	if (signo == SIGUSR2)
 		WRITE_ONCE(combines, 1);
 	WRITE_ONCE(hits, READ_ONCE(hits) + 1);
-	/* A full counter has woken the reader already. */
+	/* If the counter is full, the reader has been woken already. */
 	if (write(fd, &one, sizeof(one)) < 0)
 		errno = saved_errno;
 	errno = saved_errno;
@@ -60,7 +60,7 @@ static int signal_start(struct flight_trigger *t)
 	if (t->fd < 0)
 		return -errno;
 	WRITE_ONCE(wakeup_fd, t->fd);
-	/* Not one within the other: they count with the same variable. */
+	/* The handlers use the same variables, so they must not nest. */
 	sigemptyset(&act.sa_mask);
 	sigaddset(&act.sa_mask, SIGUSR1);
 	sigaddset(&act.sa_mask, SIGUSR2);
@@ -76,7 +76,7 @@ static unsigned int signal_hits(struct flight_trigger *t)
 	unsigned int now, nr;
 	u64 count;
 
-	/* Emptied first: a signal that comes in between is seen here, or wakes us again. */
+	/* Reset first: a later signal is either seen here or causes another wakeup. */
 	if (read(t->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		pr_debug("reading the wakeup of SIGUSR1: %m\n");
 	now = READ_ONCE(hits);

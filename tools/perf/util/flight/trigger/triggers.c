@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can make a flight recorder write a dump: the table of triggers, and what
- * is said of them on the command line,
+ * The triggers of a flight recorder, and the option
  *
  *	--trigger KIND[:ARG][,action=dump|stop|combine][,delay=T][,cooldown=T][,freeze]
  *
- * A kind is a struct flight_trigger_ops in a file of its own and a line of the
- * table below. It only tells that it was hit; the recorder decides what follows.
+ * Each kind of trigger is a struct flight_trigger_ops in a file of its own and a line in
+ * the table below. It only reports hits. The recorder decides what to do.
  */
 #include "triggers.h"
 #include "../../debug.h"
@@ -39,9 +38,9 @@ const char *flight_action__name(enum flight_action action)
 }
 
 /**
- * flight__parse_time - a duration: a number with ms, s, m, h or d; seconds without
- * @str: what the user wrote
- * @ns: where to store it
+ * flight__parse_time - parse a duration: a number with ms, s (default), m, h or d
+ * @str: the text
+ * @ns: returns the duration
  *
  * Return: 0 or -EINVAL.
  */
@@ -128,7 +127,7 @@ static const struct flight_trigger_ops *find_kind(const char *name)
 	return NULL;
 }
 
-/* Where the first comma is that is not between slashes, or the end. */
+/* The first comma that is not between slashes, or the end. */
 static char *end_of_arg(char *arg, bool slashes)
 {
 	bool between = false;
@@ -138,7 +137,7 @@ static char *end_of_arg(char *arg, bool slashes)
 	return arg;
 }
 
-/* @spec is left at the options. */
+/* On return, @spec points to the options. */
 static int parse_kind(struct flight_trigger *t, char **spec)
 {
 	char *kind = *spec, *end = kind + strcspn(kind, ":,"), *arg = NULL;
@@ -187,11 +186,11 @@ static void delete(struct flight_trigger *t)
 }
 
 /**
- * flight_trigger__end - the dump of the hit to be told ends the recorder
+ * flight_trigger__end - let the dump of the next hit end the recorder
  * @t: the trigger
- * @action: how
+ * @action: what to do after the dump
  *
- * No cooldown swallows that hit.
+ * The cooldown does not apply to this hit.
  */
 void flight_trigger__end(struct flight_trigger *t, enum flight_action action)
 {
@@ -200,9 +199,9 @@ void flight_trigger__end(struct flight_trigger *t, enum flight_action action)
 }
 
 /**
- * flight_trigger__set_reason - say why it was hit
+ * flight_trigger__set_reason - set the reason of a hit
  * @t: the trigger
- * @reason: whatever somebody wrote; becomes plain text
+ * @reason: untrusted data; it is converted to plain text
  */
 void flight_trigger__set_reason(struct flight_trigger *t, const char *reason)
 {
@@ -214,11 +213,11 @@ void flight_trigger__set_reason(struct flight_trigger *t, const char *reason)
 }
 
 /**
- * flight_triggers__add - one more trigger
- * @triggers: those given before
- * @spec: what the user wrote
+ * flight_triggers__add - add a trigger
+ * @triggers: list of triggers
+ * @spec: argument of --trigger
  *
- * Return: 0, -ENOMEM, or -EINVAL when the user was told what is wrong.
+ * Return: 0, -ENOMEM, or -EINVAL after an error message.
  */
 int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
 {
@@ -254,7 +253,7 @@ out_free:
 	return err;
 }
 
-/* Is there one of that kind? */
+/* Return whether there is a trigger of that kind. */
 bool flight_triggers__has(const struct flight_trigger *triggers,
 			  const struct flight_trigger_ops *ops)
 {
@@ -276,9 +275,9 @@ void flight_triggers__free(struct flight_trigger **triggers)
 }
 
 /**
- * flight_triggers__start - watch all of them
+ * flight_triggers__start - start all triggers
  * @triggers: the triggers
- * @host: what they may know of the recorder; lasts as long
+ * @host: interface to the recorder; must outlive the triggers
  *
  * Return: 0 or a negative errno.
  */

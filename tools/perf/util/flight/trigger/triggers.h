@@ -11,7 +11,7 @@
 struct dump_result;
 struct flight_trigger;
 
-/* The later ones do what the former ones do, and more. */
+/* Each action includes the previous ones. */
 enum flight_action {
 	FLIGHT_ACTION_DUMP,
 	FLIGHT_ACTION_STOP,
@@ -19,10 +19,10 @@ enum flight_action {
 };
 
 /**
- * struct flight_host - what triggers may know of the recorder
- * @out: how the names of its files begin
- * @status: write the members of a JSON object that says how it fares
- * @data: what @status wants
+ * struct flight_host - interface of the recorder for triggers
+ * @out: prefix of the names of its files
+ * @status: writes the members of a JSON object with the status
+ * @data: argument of @status
  */
 struct flight_host {
 	const char	*out;
@@ -32,15 +32,15 @@ struct flight_host {
 
 /**
  * struct flight_trigger_ops - one kind of trigger
- * @name: how it begins in a SPEC
- * @slashes: commas between slashes belong to what follows the name
- * @parse: take what follows "NAME:"; NULL if there is nothing to take
- * @start: begin to watch; set @fd if there is something to poll for
- * @hits: how often it was hit since the last call; fill in @reason
- * @begun: its dump begins; further hits are for the next one
- * @done: that dump is complete, or failed
- * @stop: watch no more
- * @free: free what @parse has made
+ * @name: its name in a SPEC
+ * @slashes: commas between slashes are part of the argument
+ * @parse: parses the text after "NAME:"; NULL if there is no argument
+ * @start: starts to watch; sets @fd if there is a file descriptor to poll
+ * @hits: returns the number of hits since the last call, and sets @reason
+ * @begun: its dump begins; further hits belong to the next dump
+ * @done: the dump is complete or has failed
+ * @stop: stops to watch
+ * @free: frees the result of @parse
  */
 struct flight_trigger_ops {
 	const char	*name;
@@ -55,23 +55,23 @@ struct flight_trigger_ops {
 };
 
 /**
- * struct flight_trigger - a trigger that was asked for
- * @next: the one given behind it
+ * struct flight_trigger - a trigger given with --trigger
+ * @next: the next trigger
  * @ops: its kind
- * @host: the recorder, from the start on
+ * @host: the recorder, valid after @start
  * @state: OFF, ON when parsed, READY when watched, HIT until its dump begins
- * @action: what it does
- * @wanted: what the next dump is to do beyond that
+ * @action: action after each dump
+ * @wanted: additional action after the next dump
  * @delay: ns from the hit to the dump
  * @cooldown: ns after a dump in which hits are swallowed
- * @freeze: events stop at the hit, until the dump has its data
- * @fd: to poll for, or -1
- * @due: when the dump is to begin, CLOCK_MONOTONIC
+ * @freeze: stop sampling from the hit until the dump has its data
+ * @fd: file descriptor to poll, or -1
+ * @due: when the dump begins, CLOCK_MONOTONIC
  * @quiet_until: end of the cooldown
- * @merged: further hits that the dump to come stands for
- * @swallowed: hits in the cooldown, which the last dump stands for
- * @reason: what is known about the last hit that counted
- * @priv: the kind's own
+ * @merged: further hits merged into the pending dump
+ * @swallowed: hits during the cooldown after the last dump
+ * @reason: reason of the last hit that was not swallowed
+ * @priv: private data of the kind
  */
 struct flight_trigger {
 	struct flight_trigger			*next;
