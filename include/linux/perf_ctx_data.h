@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Data that a PMU keeps for each task. See kernel/events/ctx_data.c.
+ * Per-task PMU data, see kernel/events/ctx_data.c
  */
 #ifndef _LINUX_PERF_CTX_DATA_H
 #define _LINUX_PERF_CTX_DATA_H
@@ -13,20 +13,20 @@ struct perf_event;
 struct task_struct;
 
 /**
- * struct perf_ctx_data - what a PMU keeps for a task
- * @data:	object of the PMU; zeroed when it is made
- * @task:	the task; it exists for as long as this is on a list
- * @cache:	pmu::task_ctx_cache, which @data is from
- * @entry:	on the list of @cpu, under its lock
- * @rcu:	to free it
- * @cpu:	whose list this is on
- * @pinned:	a per-task event wants it: it stays when the last system-wide
- *		event goes. Under the list's lock.
+ * struct perf_ctx_data - PMU data of a task
+ * @data:	object of the PMU, zeroed on allocation
+ * @task:	the task, valid while this is on a list
+ * @cache:	pmu::task_ctx_cache of @data
+ * @entry:	entry in the list of @cpu, protected by its lock
+ * @rcu:	for freeing
+ * @cpu:	CPU of the list
+ * @pinned:	requested by a per-task event: not freed when the last
+ *		system-wide event is closed. Protected by the lock of the list.
  * @embedded:	this is the head of the object that @data is in
  *
- * It hangs off task_struct::perf_ctx_data. An event that wants it has
- * PERF_ATTACH_TASK_DATA set by pmu::event_init(), and PERF_ATTACH_SCHED_CB for
- * the callback, pmu::sched_task(), which finds @data by perf_ctx_data_of().
+ * task_struct::perf_ctx_data points to it. For an event that needs it,
+ * pmu::event_init() sets PERF_ATTACH_TASK_DATA, and PERF_ATTACH_SCHED_CB for the
+ * callback pmu::sched_task(), which gets @data from perf_ctx_data_of().
  */
 struct perf_ctx_data {
 	void			*data;
@@ -55,8 +55,8 @@ void __perf_ctx_data_exit_task(struct task_struct *task);
 void __perf_ctx_data_put_task(struct task_struct *task);
 
 /*
- * A task is scheduled in, with its runqueue locked: see to it that it will have
- * data, where somebody watches all tasks.
+ * Called when a task is scheduled in, with the runqueue locked. Request data for the
+ * task if a system-wide event needs it.
  */
 static inline void perf_ctx_data_sched_in(struct task_struct *task)
 {
@@ -65,7 +65,7 @@ static inline void perf_ctx_data_sched_in(struct task_struct *task)
 		__perf_ctx_data_sched_in(task);
 }
 
-/* A task is made: what dup_task_struct() copied is its parent's. */
+/* Called in fork(): reset the fields that dup_task_struct() copied from the parent. */
 static inline void perf_ctx_data_init_task(struct task_struct *task)
 {
 	RCU_INIT_POINTER(task->perf_ctx_data, NULL);
@@ -73,14 +73,14 @@ static inline void perf_ctx_data_init_task(struct task_struct *task)
 	task->perf_ctx_delay = 0;
 }
 
-/* A task exits, or executes a program with other credentials. */
+/* Called when a task exits, or executes a program with other credentials. */
 static inline void perf_ctx_data_exit_task(struct task_struct *task)
 {
 	if (static_branch_unlikely(&perf_ctx_data_used.key))
 		__perf_ctx_data_exit_task(task);
 }
 
-/* Nobody can find the task any more, or nobody ever could. */
+/* Called when the last reference on the task is dropped, or fork has failed. */
 static inline void perf_ctx_data_put_task(struct task_struct *task)
 {
 	if (static_branch_unlikely(&perf_ctx_data_used.key))
@@ -88,14 +88,14 @@ static inline void perf_ctx_data_put_task(struct task_struct *task)
 }
 
 /**
- * perf_ctx_data_of - find the data of a task, for pmu::sched_task()
+ * perf_ctx_data_of - get the data of a task, for pmu::sched_task()
  * @task:	the task that is switched
  * @cache:	the PMU's task_ctx_cache
  *
- * Under rcu_read_lock(). Data of another PMU is not handed out: that can be there
- * while the PMU has events that want none.
+ * Call this under rcu_read_lock(). Data of another PMU, which can exist while this PMU
+ * only has events that need no data, is not returned.
  *
- * Return: the data, or NULL, if there is none (yet).
+ * Return: the data, or NULL if there is none (yet).
  */
 static inline void *perf_ctx_data_of(struct task_struct *task, struct kmem_cache *cache)
 {
@@ -105,11 +105,11 @@ static inline void *perf_ctx_data_of(struct task_struct *task, struct kmem_cache
 }
 
 /**
- * perf_ctx_data_head - room for struct perf_ctx_data before a PMU's data
- * @align:	what the data is aligned to, a power of two
+ * perf_ctx_data_head - space for struct perf_ctx_data before the data of a PMU
+ * @align:	alignment of the data, a power of two
  *
- * For pmu::task_ctx_head. The objects of pmu::task_ctx_cache must be larger by
- * this, and be aligned to @align themselves.
+ * The value for pmu::task_ctx_head. The objects of pmu::task_ctx_cache must be larger
+ * by this value, and must be aligned to @align.
  */
 static inline size_t perf_ctx_data_head(size_t align)
 {

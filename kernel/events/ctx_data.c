@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Data that a PMU keeps for each task
+ * Per-task PMU data
  *
- * Some PMUs have state that belongs to the task which runs: the call stack in
- * Intel's last branch records. It is saved when a task is scheduled out and
- * restored when it is scheduled in, by pmu::sched_task(). Where to is the subject
- * of this file: task_struct::perf_ctx_data, whichever context the event is in.
+ * Some PMUs have state that belongs to the running task, such as the call stack in
+ * Intel's last branch records. pmu::sched_task() saves it when a task is scheduled
+ * out and restores it when the task is scheduled in. This file manages the memory
+ * for it, task_struct::perf_ctx_data, which does not depend on the context of the
+ * event.
  *
- * An event whose pmu::event_init() sets PERF_ATTACH_TASK_DATA wants data. There
- * are two kinds:
+ * An event needs data if its pmu::event_init() sets PERF_ATTACH_TASK_DATA. There are
+ * two kinds of events:
  *
- *   - a per-task event wants it for its target. It is allocated when the event is
- *     made (for inherited events: in fork()), or the event is not made.
+ *   - A per-task event needs data for its target. The data is allocated when the
+ *     event is created (for inherited events: in fork()). If this fails, the event is
+ *     not created.
  *
- *   - a system-wide event (of a CPU, or of a cgroup on a CPU) wants it for all
- *     tasks. To walk and allocate for every thread would cost megabytes and
- *     milliseconds, most of it for threads that sleep, and fork() and exit() would
- *     have to wait for it. So it only raises a flag. A task without data that is
- *     scheduled in then gets a task_work, and allocates on its way to user space.
- *     Cost and memory follow the tasks that run, not those that exist.
+ *   - A system-wide event (of a CPU, or of a cgroup on a CPU) needs data for all
+ *     tasks. Walking all threads and allocating for each of them would take megabytes
+ *     and milliseconds, most of it for threads that sleep, and would block fork() and
+ *     exit(). So creating the event only sets a flag. A task without data that is
+ *     scheduled in then gets a task_work, which allocates when the task returns to
+ *     user space. Time and memory thus depend on the number of tasks that run, not on
+ *     the number that exist.
  *
- * Until a task has been to user space once it has no data: PMUs must take NULL.
+ * A task has no data until its first return to user space, so PMUs must handle NULL.
  *
  *
  * States of a task
@@ -33,120 +36,122 @@
  *      | ^  (a user thread, not        |  |   the work runs               |
  *      | |   exiting, no back-off)     |  +---------------> allocates ----+
  *      | |                             |                        |
- *      | |     the work runs: it exits |                        |
+ *      | |  the work runs: exiting     |                        |
  *      | +-----------------------------+                        |
  *      |                                                        v
- *      | a per-task event is made for it                       HAS
+ *      | a per-task event is created for it                    HAS
  *      +------------------------------------------------------> |
  *                                                               |
- *        it exits; its last reference goes; its fork failed;    |
+ *        exit; last reference dropped; fork failed;             |
  *     NONE <----------------------------------------------------+
- *        the last system-wide event goes, and it is not pinned;
- *        the last event of all goes
+ *        last system-wide event closed, and the data is not pinned;
+ *        last event closed
  *
  * NONE	   perf_ctx_data is NULL, perf_ctx_work.func is NULL
- * PENDING perf_ctx_work is queued, or runs: perf_ctx_work.func is not NULL. After
+ * PENDING perf_ctx_work is queued or running: perf_ctx_work.func is not NULL. After
  *	   a failed allocation the task is in NONE, and is not queued again before
- *	   perf_ctx_retry; the delay doubles from 1 to 64 s.
- * HAS	   perf_ctx_data is set, and it is on a list
+ *	   perf_ctx_retry. The delay doubles from 1 to 64 s.
+ * HAS	   perf_ctx_data is set and on a list
  *
- * A per-task event can give a PENDING task its data. The work then finds it.
+ * Creating a per-task event can allocate the data of a PENDING task. The work then
+ * finds that data.
  *
  *
- * Who frees
- * =========
+ * Freeing
+ * =======
  *
- * Nothing counts references on a task's data. Once made, it stays until the task
- * or all that may want it is gone. What is counted is events:
+ * There is no reference count per task. Once allocated, the data stays until the task
+ * exits or no event needs it. Instead, events are counted:
  *
- *   nr_users	events that want data, without inherited ones, whose parents live
- *		longer than they do
- *   nr_global	those of them that are system-wide
+ *   nr_users	events that need data. Inherited events are not counted, because their
+ *		parents live longer.
+ *   nr_global	the system-wide events among them
  *
- * When nr_global becomes 0, data that no per-task event ever asked for (not
- * perf_ctx_data::pinned) is freed; when nr_users becomes 0, all data is. All data
- * is on lists, one for each CPU on which it was made, so that this takes as long
- * as there is data, however many tasks there are.
+ * When nr_global drops to 0, all data that was not requested by a per-task event
+ * (perf_ctx_data::pinned is not set) is freed. When nr_users drops to 0, all data is
+ * freed. The data is on lists, one for each CPU on which it was allocated, so the time
+ * depends on the amount of data, not on the number of tasks.
  *
- * A count per task would be of no use. Two tasks with cloned contexts swap them
- * (perf_event_context_sched_out()), so that an event whose target is A comes to
- * serve B, and goes when B exits; were it to drop A's count then, A would lose its
- * data with the other event still running. A count per task would free the data of
- * a task whose per-task event was closed while others go on. What it holds until
- * then is one object for each task that was a target, charged to who asked.
+ * A count per task would not work. Two tasks with cloned contexts swap them
+ * (perf_event_context_sched_out()), so an event whose target is A can come to serve B,
+ * and is closed when B exits. If it dropped A's count then, A would lose its data while
+ * the other event is still running. The cost of having no count is that the data of a
+ * task stays after its per-task event was closed, while other events exist: one object
+ * for each task that was a target, charged to the task that created the event.
  *
- * Whoever takes data off a task holds its list's lock, under which alone it is
- * valid that perf_ctx_data::task exists: __put_task_struct() takes data that is
- * left off, under that lock, before the task is freed. So a per-task event may be
- * made for a task that exits, or has exited; it has a reference on the task. Data
- * is freed by RCU: sched_task() runs with interrupts off.
+ * The data of a task is removed under the lock of its list. perf_ctx_data::task is only
+ * valid under this lock: __put_task_struct() removes remaining data under the lock before
+ * the task is freed. A per-task event can thus be created for a task that is exiting or
+ * has exited, because it holds a reference on the task. Data is freed after an RCU grace
+ * period; sched_task() runs with interrupts disabled.
  *
  *
  * One cache
  * =========
  *
- * task_struct has one pointer, so it can serve one kind of objects. The first
- * event that wants data claims it for its PMU's task_ctx_cache, until nr_users is
- * 0. Meanwhile events of PMUs with another cache are refused, with EBUSY: neither
- * can ever be given the other's memory. The callback of a PMU whose events want no
- * data can find some of another PMU, and tells it by its cache: perf_ctx_data_of().
- * PMUs that share one cache (those of a hybrid CPU) share the data. No machine has
- * two PMUs with different ones.
+ * task_struct has one pointer, so it can only hold one type of objects. The first event
+ * that needs data claims the pointer for the task_ctx_cache of its PMU, until nr_users
+ * is 0. Until then, events of PMUs with another cache are refused with EBUSY, so a PMU
+ * never gets memory of another one. The callback of a PMU whose events need no data can
+ * find data of another PMU. perf_ctx_data_of() compares the cache to detect this. PMUs
+ * with the same cache (those of a hybrid CPU) share the data. No machine has two PMUs
+ * with different caches.
  *
- * Data is made in one piece, if the PMU left room for struct perf_ctx_data in
- * front of its own (pmu::task_ctx_head); otherwise in two.
+ * If the PMU has reserved space for struct perf_ctx_data before its own data
+ * (pmu::task_ctx_head), both are allocated as one object, otherwise as two.
  *
- * A PMU that is a module is pinned by its events. The last of them takes all data
- * off all tasks before it lets go of the module. Callbacks of call_rcu() may still
- * be due: module_exit() calls rcu_barrier() before kmem_cache_destroy().
+ * The events of a PMU pin its module. Closing the last one removes the data of all tasks
+ * before it drops the reference to the module. Callbacks of call_rcu() may still be
+ * pending, so module_exit() must call rcu_barrier() before kmem_cache_destroy().
  *
  *
  * Locking
  * =======
  *
- * perf_ctx_data_mutex	  the claim: cache, head, nr_users, nr_global. Freeing many.
- * perf_ctx_data_sem	  read: a task's work, which looks at the claim and allocates.
- *			  It only tries: who returns to user space never waits.
- *			  Write: the last system-wide event, with nr_global at 0,
- *			  to wait for the works that saw it at 1.
- * perf_ctx_data_list::lock  a list, perf_ctx_data of the tasks whose data is on it,
- *			  perf_ctx_data::pinned. Interrupts off.
+ * perf_ctx_data_mutex	  protects the claim: cache, head, nr_users, nr_global; and
+ *			  freeing all data.
+ * perf_ctx_data_sem	  read: the work of a task, while it reads the claim and
+ *			  allocates. It uses trylock, so the return to user space never
+ *			  blocks. write: closing the last system-wide event, after
+ *			  nr_global was set to 0, to wait for works that saw it at 1.
+ * perf_ctx_data_list::lock  protects a list, perf_ctx_data of the tasks whose data is on
+ *			  it, and perf_ctx_data::pinned. Interrupts are disabled.
  *
- * Taken in this order, inside of perf_event_context::mutex and mmap_lock, since
- * an event can go under both. A per-task event needs no perf_ctx_data_sem to
- * allocate: it is counted in nr_users itself.
+ * They are taken in this order, inside perf_event_context::mutex and mmap_lock, because
+ * an event can be closed under both. A per-task event allocates without
+ * perf_ctx_data_sem, because it is counted in nr_users itself.
  *
- * The scheduler's hook takes no lock. It and the work are of one task, and never
- * run at the same time; the work can be preempted, when the hook sees PENDING.
+ * The scheduler hook takes no lock. The hook and the work run in the same task and never
+ * at the same time. If the work is preempted, the hook sees PENDING.
  *
- * Two static keys guard the hooks: perf_ctx_data_global the one of the scheduler,
- * perf_ctx_data_used those at a task's end. They are on before the first data is
- * made, and go off a second after the last is freed, so that tools that open and
- * close events do not patch the kernel's text each time.
+ * Two static keys guard the hooks: perf_ctx_data_global the hook of the scheduler, and
+ * perf_ctx_data_used those at the end of a task. They are enabled before the first data
+ * is allocated, and disabled one second after the last data was freed, so that tools
+ * that open and close events do not patch the kernel text each time.
  *
  *
- * Exits, forks, execs
+ * Exit, fork and exec
  * ===================
  *
- * exit(): perf_event_exit_task() runs after PF_EXITING is set, before or after the
- * last task works, as the version has it. It takes the data off. Works look at
- * PF_EXITING, and do not allocate any more, nor does the hook queue one.
+ * exit(): perf_event_exit_task() runs after PF_EXITING was set, and before or after the
+ * last task works, depending on the kernel version. It removes the data. Works and the
+ * hook check PF_EXITING, and then neither allocate nor queue a work.
  *
- * exec() of a set-uid program also calls perf_event_exit_task(), for a task that
- * lives on. It is not PF_EXITING, and keeps its data. The events that could read it
- * without the right to are gone.
+ * exec() of a set-uid program also calls perf_event_exit_task(), but the task continues.
+ * PF_EXITING is not set, and the task keeps its data. Events whose owner may no longer
+ * read the data have been removed.
  *
- * fork(): dup_task_struct() copied pointer and work of the parent; they are reset in
- * perf_event_init_task(). A fork that fails before it frees the child without
- * __put_task_struct(); one that fails later calls perf_event_free_task().
+ * fork(): dup_task_struct() copies the pointer and the work of the parent.
+ * perf_event_init_task() resets them. If fork fails before that, the child is freed
+ * without __put_task_struct(); if it fails later, perf_event_free_task() is called.
  *
- * Kernel threads, idle tasks and user workers (io_uring, vhost) never return to
- * user space, and get no work.
+ * Kernel threads, idle tasks and user workers (io_uring, vhost) never return to user
+ * space, and no work is queued for them.
  *
- * Memory for a watched task is charged to its cgroup, and must not hurt it:
- * without retries (which also means without the OOM killer), without a warning.
+ * Data for a system-wide event is charged to the cgroup of the task and must not harm
+ * it: the allocation does not retry (and so does not invoke the OOM killer) or warn.
  *
- * Figures are in /sys/kernel/perf_ctx_data/: tasks, bytes, failures.
+ * Statistics are in /sys/kernel/perf_ctx_data/: tasks, bytes, failures.
  */
 #include <linux/kobject.h>
 #include <linux/perf_event.h>
@@ -155,11 +160,11 @@
 #include <linux/sysfs.h>
 #include <linux/task_work.h>
 
-/* How long a task without memory waits before it tries again */
+/* Delay before a failed allocation is retried */
 #define PERF_CTX_DATA_DELAY	HZ
 #define PERF_CTX_DATA_DELAY_MAX	(64 * HZ)
 
-/* How many are freed under a lock */
+/* Number of objects to remove with the lock held */
 #define PERF_CTX_DATA_BATCH	32
 
 #define PERF_CTX_DATA_GFP_LAZY	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
@@ -228,7 +233,7 @@ static struct perf_ctx_data *perf_ctx_data_alloc(gfp_t gfp)
 	return cd;
 }
 
-/* Take data off its task. It was on the list, or on its way from there. */
+/* Remove the data of a task; it is on the list or was just taken from it. */
 static void perf_ctx_data_unlink(struct perf_ctx_data_list *list, struct perf_ctx_data *cd)
 {
 	lockdep_assert_held(&list->lock);
@@ -239,7 +244,7 @@ static void perf_ctx_data_unlink(struct perf_ctx_data_list *list, struct perf_ct
 	call_rcu(&cd->rcu, perf_ctx_data_free_rcu);
 }
 
-/* Give @task its data. False: it has some already. */
+/* Set the data of @task. Return false if it already has data. */
 static bool perf_ctx_data_link(struct task_struct *task, struct perf_ctx_data *cd)
 {
 	struct perf_ctx_data_list *list;
@@ -251,7 +256,7 @@ static bool perf_ctx_data_link(struct task_struct *task, struct perf_ctx_data *c
 	cd->cpu = smp_processor_id();
 	cd->task = task;
 
-	/* Who finds it before it is on the list has to wait for the lock. */
+	/* Others may find the data before it is on the list; they wait for the lock. */
 	raw_spin_lock(&list->lock);
 	old = unrcu_pointer(cmpxchg(&task->perf_ctx_data, NULL, RCU_INITIALIZER(cd)));
 	if (!old) {
@@ -264,7 +269,7 @@ static bool perf_ctx_data_link(struct task_struct *task, struct perf_ctx_data *c
 	return !old;
 }
 
-/* Does @task have data? For @pin, does it have data that will stay? */
+/* Return whether @task has data, and with @pin, data that is pinned. */
 static bool perf_ctx_data_has(struct task_struct *task, bool pin)
 {
 	struct perf_ctx_data_list *list;
@@ -288,7 +293,7 @@ static bool perf_ctx_data_has(struct task_struct *task, bool pin)
 	return has;
 }
 
-/* Take off what data @task has. */
+/* Remove the data of @task, if any. */
 static void perf_ctx_data_remove(struct task_struct *task)
 {
 	struct perf_ctx_data_list *list;
@@ -308,8 +313,8 @@ static void perf_ctx_data_remove(struct task_struct *task)
 }
 
 /*
- * Let @task have data. The caller sees to it that the claim stays: by an event
- * of its own that is counted in nr_users, or by perf_ctx_data_sem.
+ * Allocate data for @task. The caller must prevent changes of the claim, by an event
+ * that is counted in nr_users or by perf_ctx_data_sem.
  */
 static int perf_ctx_data_populate(struct task_struct *task, gfp_t gfp, bool pin)
 {
@@ -331,7 +336,7 @@ static int perf_ctx_data_populate(struct task_struct *task, gfp_t gfp, bool pin)
 	return 0;
 }
 
-/* The work of a task that was scheduled in without data. */
+/* The task_work of a task that was scheduled in without data. */
 static void perf_ctx_data_work(struct callback_head *work)
 {
 	struct task_struct *task = container_of(work, struct task_struct, perf_ctx_work);
@@ -352,11 +357,11 @@ static void perf_ctx_data_work(struct callback_head *work)
 		task->perf_ctx_delay = 0;
 	}
 
-	/* From here on the scheduler may queue it again. */
+	/* From now on the scheduler hook may queue the work again. */
 	WRITE_ONCE(work->func, NULL);
 }
 
-/* The slow part of perf_ctx_data_sched_in(): @task, which is current, has no data. */
+/* The slow path of perf_ctx_data_sched_in(): @task is current and has no data. */
 void __perf_ctx_data_sched_in(struct task_struct *task)
 {
 	struct callback_head *work = &task->perf_ctx_work;
@@ -367,7 +372,7 @@ void __perf_ctx_data_sched_in(struct task_struct *task)
 		return;
 	if (READ_ONCE(work->func) || !READ_ONCE(perf_ctx_data_claim.nr_global))
 		return;
-	/* Without a delay there is no time to retry: 0 can be in the future. */
+	/* perf_ctx_retry is only valid with a delay: in jiffies 0 can be in the future. */
 	if (task->perf_ctx_delay && time_before(jiffies, task->perf_ctx_retry))
 		return;
 
@@ -376,20 +381,20 @@ void __perf_ctx_data_sched_in(struct task_struct *task)
 		work->func = NULL;
 }
 
-/* The slow part of perf_ctx_data_exit_task(): exec() is no end of a task. */
+/* The slow path of perf_ctx_data_exit_task(). After exec() the task continues. */
 void __perf_ctx_data_exit_task(struct task_struct *task)
 {
 	if (task->flags & PF_EXITING)
 		perf_ctx_data_remove(task);
 }
 
-/* The slow part of perf_ctx_data_put_task(). */
+/* The slow path of perf_ctx_data_put_task(). */
 void __perf_ctx_data_put_task(struct task_struct *task)
 {
 	perf_ctx_data_remove(task);
 }
 
-/* Free the data on a list, but what is pinned, unless it is @all. */
+/* Free the data on a list; pinned data only if @all. */
 static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
 {
 	struct perf_ctx_data *cd;
@@ -407,7 +412,7 @@ static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
 			hlist_add_head(&cd->entry, &list->head);
 		}
 
-		/* Tasks that exit meanwhile take theirs off @todo. */
+		/* Tasks that exit in the meantime remove their data from @todo. */
 		if (!(++nr % PERF_CTX_DATA_BATCH)) {
 			raw_spin_unlock_irq(&list->lock);
 			cond_resched();
@@ -417,7 +422,7 @@ static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
 	raw_spin_unlock_irq(&list->lock);
 }
 
-/* Count an event that wants data; the first one says of which cache. */
+/* Count an event that needs data. The first one claims its cache. */
 static int perf_ctx_data_get(struct pmu *pmu, bool global)
 {
 	guard(mutex)(&perf_ctx_data_mutex);
@@ -450,7 +455,7 @@ static void perf_ctx_data_put(bool global)
 		WRITE_ONCE(perf_ctx_data_claim.nr_global, perf_ctx_data_claim.nr_global - 1);
 	}
 	if (last_global) {
-		/* Works that begin from now on see 0. Wait for the others. */
+		/* Works that start from now on see 0. Wait for the others. */
 		down_write(&perf_ctx_data_sem);
 		up_write(&perf_ctx_data_sem);
 	}
@@ -475,9 +480,9 @@ static void perf_ctx_data_keys_dec(bool global)
 }
 
 /*
- * An event is made. Where it wants data and that fails, it goes by __free_event(),
- * which undoes what was done. A PMU without a cache has no data to keep, whatever
- * its event_init() said.
+ * Called when an event is created. If the event needs data and this fails, it is freed
+ * with __free_event(), which undoes what was done so far. A PMU without a cache has no
+ * data, even if its event_init() sets PERF_ATTACH_TASK_DATA.
  */
 int perf_ctx_data_attach(struct perf_event *event)
 {
@@ -487,7 +492,7 @@ int perf_ctx_data_attach(struct perf_event *event)
 	if (!(event->attach_state & PERF_ATTACH_TASK_DATA) || !event->pmu->task_ctx_cache)
 		return 0;
 
-	/* An inherited event is covered by its parent. */
+	/* The parent of an inherited event is counted. */
 	if (!event->parent) {
 		perf_ctx_data_keys_inc(!task);
 		err = perf_ctx_data_get(event->pmu, !task);
@@ -504,8 +509,8 @@ int perf_ctx_data_attach(struct perf_event *event)
 }
 
 /*
- * An event goes. PERF_ATTACH_TASK_DATA says only that it wanted data; it may have
- * failed before it was counted, and must not drop the count of another one.
+ * Called when an event is freed. PERF_ATTACH_TASK_DATA only says that it needs data. It
+ * may have failed before it was counted, and must not drop the count of another event.
  */
 void perf_ctx_data_detach(struct perf_event *event)
 {

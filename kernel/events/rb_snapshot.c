@@ -2,23 +2,22 @@
 /*
  * Reading a backward ring buffer while it is being written
  *
- * In a backward buffer that may overwrite itself, positions run downwards. The
- * newest record starts at data_head, and each new record is put below it, over
+ * Positions in a backward buffer that overwrites its oldest records decrease. The
+ * newest record starts at data_head, and each new record is placed below it, over
  * the oldest bytes. A reader takes a snapshot without stopping the writer:
  *
  *   1. h0 = load_acquire(&user_page->data_head)
- *   2. copy the data area
- *   3. behind = PERF_EVENT_IOC_RESERVED_HEAD(h0): how many bytes were reserved
- *      below h0 until now
- *   4. what was written meanwhile lies over the oldest part of the copy: the
- *      bytes of [h0, h0 + data_size - behind) are intact, the rest is dropped
+ *   2. Copy the data area.
+ *   3. behind = PERF_EVENT_IOC_RESERVED_HEAD(h0): the number of bytes reserved
+ *      below h0 so far.
+ *   4. These bytes overlap the oldest part of the copy. The bytes in
+ *      [h0, h0 + data_size - behind) are intact. Drop the rest.
  *
- * data_head itself would not do for step 3. Only the outermost of nested
- * writers publishes it, after the data; by then the writer may have been
- * overwriting old bytes, which are in the copy, for as long as it likes.
- * rb->head is moved before any byte is stored. So it covers all that the copy
- * may have caught, if only it is read late enough. That is the subject of the
- * rest.
+ * Reading data_head again in step 3 is not sufficient. Only the outermost of
+ * nested writers publishes it, after the data. Until then the writer may have
+ * overwritten any amount of old bytes that are in the copy. rb->head is moved
+ * before any byte is stored, so it covers all bytes that the copy may contain,
+ * provided that it is read late enough. The rest of this comment is about that.
  *
  *
  * Writers
@@ -26,14 +25,13 @@
  *
  * A buffer is written by one CPU at a time: event->cpu, or, for an event that
  * follows its task (event->cpu == -1), the CPU on which the target task runs.
- * That holds for all that write to it: inherited children, which have the CPU of
- * their parent; events redirected by SET_OUTPUT, which have the CPU and the
- * target of the buffer's owner; tracepoints that are delivered to the events of
- * a task that does not run, which are those of the current CPU. It is the rb
- * and its CPU that matter, not the context that an event is in; hence this does
- * not use event_function_call(), which follows the context and does nothing for
- * a dead one. And hence this needs no ctx->mutex, which every perf_event_open()
- * on that CPU shares.
+ * This is true for all writers: inherited children have the CPU of their parent;
+ * events redirected with SET_OUTPUT have the CPU and the target of the event
+ * that owns the buffer; tracepoints delivered to the events of a task that is not
+ * running are those of the current CPU. The rb and its CPU matter, not the
+ * context of the event. Therefore event_function_call() is not used: it follows
+ * the context and does nothing for a dead one. This also avoids ctx->mutex, which
+ * every perf_event_open() on that CPU takes.
  *
  *
  * Ordering
@@ -45,61 +43,60 @@
  *   barrier()			(A)	smp_mb()		(B)
  *   STORE data				LOAD  rb->head
  *
- * If the reader saw new data then it must see the rb->head that was moved for
- * it. (A) is a compiler barrier: the writer pays for nothing else.
+ * If the reader saw new data, it must also see the rb->head that was moved for
+ * it. (A) is a compiler barrier; the writer has no other cost.
  *
- * Where the architecture keeps the order of stores, and of loads (x86), (A) and
- * (B) are enough. rb->head is moved by a plain store, and a string instruction
- * stores its bytes in any order, but not before an earlier store. A plain load
- * of rb->head does it; nobody is interrupted.
+ * If the architecture keeps the order of stores and the order of loads (x86),
+ * (A) and (B) are sufficient. rb->head is moved by a plain store, and a string
+ * instruction stores its bytes in any order, but not before an earlier store. A
+ * plain load of rb->head is sufficient, and no CPU is interrupted.
  *
- * Elsewhere the two stores may become visible in any order, and rb->head is
- * read on the writing CPU instead, by an IPI. There it cannot be older than
- * what program order says. Say that the reader saw new data: its STORE came
- * before the IPI in the program order of that CPU, or the reader would have seen
- * a value that was stored in consequence of its own later step (B). rb->head
- * was moved before that STORE. The IPI carries the value back in order.
+ * On other architectures the two stores may become visible in any order.
+ * rb->head is therefore read on the writing CPU, with an IPI, where it cannot be
+ * older than program order permits. If the reader saw new data, the STORE is
+ * before the IPI in the program order of that CPU; otherwise the reader would
+ * have seen a value whose store depends on the reader's own later step (B).
+ * rb->head was moved before the STORE. The IPI returns the value in order.
  *
- * A target task may move from CPU to CPU meanwhile. The reader loads
- * task_cpu() after (B). If it saw data that was stored on CPU x, then it also
- * sees the store to task_cpu() that preceded it when the task came to x: a task
- * is moved under runqueue locks, and begins to run behind a full barrier. It
- * finds x, or a CPU that the task went to later; and a task that goes from x
- * to y has passed a full barrier by the time it runs on y, so that all its
- * reservations on x are seen there.
+ * A target task may migrate meanwhile. The reader loads task_cpu() after (B). If
+ * it saw data stored on CPU x, it also sees the preceding store to task_cpu()
+ * from when the task was moved to x: tasks are moved under runqueue locks, and
+ * start to run after a full barrier. The reader finds x, or a CPU that the task
+ * moved to later. When a task that moved from x to y runs on y, it has executed a
+ * full barrier, so all its reservations on x are visible there.
  *
- * The tests of this run on x86: they prove the arithmetic, not the ordering.
+ * The tests run on x86. They verify the arithmetic, not the ordering.
  *
  *
- * CPUs that are offline or want no interrupts
- * ===========================================
+ * Offline and nohz_full CPUs
+ * ==========================
  *
- * A CPU that is offline writes nothing, and all that it wrote happened before
- * it was declared dead: rb->head is read directly. cpus_read_lock() keeps the
- * CPU from being in between.
+ * An offline CPU does not write, and all its writes happened before it was
+ * declared dead, so rb->head is read directly. cpus_read_lock() prevents the CPU
+ * from changing its state meanwhile.
  *
- * Any event's owner can have IPIs sent to the event's CPU, by enabling and
- * disabling it if nothing else. A reader however is expected to do this often,
- * and, when buffers outlive their creators, to buffers of others. A CPU in
- * nohz_full mode is not interrupted for anyone but the holders of CAP_PERFMON
- * (EPERM). Others can still hop onto that CPU, if its owner lets them.
+ * The owner of an event can always cause IPIs to the CPU of the event, for
+ * example by enabling and disabling it. But readers call this ioctl often, and if
+ * buffers outlive their creators, also for buffers of other users. A CPU in
+ * nohz_full mode is therefore only interrupted for callers with CAP_PERFMON
+ * (EPERM). Other callers can still migrate to that CPU, if its affinity permits.
  *
  *
  * Lifetime
  * ========
  *
- * The file descriptor holds the event, and the event holds its target task. The
- * rb can be taken off the event at any moment, by munmap() or SET_OUTPUT: a
- * reference on the rb is held here throughout.
+ * The file descriptor holds a reference on the event, and the event one on its
+ * target task. munmap() or SET_OUTPUT can detach the rb from the event at any
+ * time, so a reference on the rb is held here.
  *
  *
  * Width
  * =====
  *
- * rb->head is an unsigned long, and data_head is that value extended by
- * zeroes: on 32-bit kernels both wrap at 4 GiB. The kernel subtracts in its own
- * width, so that user space need not know. behind says how many bytes were
- * written, if these are less than the width holds; nobody copies that slowly.
+ * rb->head is an unsigned long, and data_head is this value zero-extended. On
+ * 32-bit kernels both wrap at 4 GiB. The kernel subtracts in its own width, so
+ * user space does not have to know it. behind is correct as long as fewer bytes
+ * were written than the width can hold. No copy is that slow.
  */
 #include <linux/build_bug.h>
 #include <linux/capability.h>
@@ -129,8 +126,8 @@ static void perf_rb_load_head(void *info)
 }
 
 /*
- * All reservations that the caller may have seen the data of are in
- * data->head; see Ordering.
+ * data->head includes all reservations whose data the caller may have seen; see
+ * Ordering.
  */
 static int perf_rb_reserved_head(struct perf_event *event, struct perf_rb_head *data)
 {
@@ -187,17 +184,17 @@ static int perf_rb_reserved(struct perf_event *event, struct perf_rb_reserved *a
 /**
  * perf_rb_reserved_ioctl - %PERF_EVENT_IOC_RESERVED_HEAD
  * @event: event whose output goes to the buffer
- * @cmd: the ioctl; its size says how large the caller's struct is
+ * @cmd: the ioctl; its size is that of the caller's struct
  * @arg: struct perf_rb_reserved
  *
- * For every kind of file descriptor that leads to an event. The caller holds a
- * reference on @event, and no lock: this may wait for an IPI. The argument has
- * the same layout for 32-bit and 64-bit callers.
+ * Works for all kinds of file descriptors of an event. The caller holds a reference
+ * on @event and no lock, because this may wait for an IPI. The argument has the same
+ * layout for 32-bit and 64-bit callers.
  *
  * Return: 0; -ENOIOCTLCMD if @cmd is another ioctl; -EINVAL if there is no
- * buffer, or none that is backward and overwrites itself, or for a bad
- * argument; -E2BIG for a struct with unknown fields that are not 0; -EPERM if
- * the writing CPU may not be interrupted for the caller; -EFAULT.
+ * backward overwrite buffer, or for an invalid argument; -E2BIG for a struct with
+ * unknown fields that are not 0; -EPERM if the caller may not interrupt the
+ * writing CPU; -EFAULT.
  */
 long perf_rb_reserved_ioctl(struct perf_event *event, unsigned int cmd, void __user *arg)
 {
