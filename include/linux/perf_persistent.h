@@ -2,7 +2,7 @@
 /*
  * Perf sessions of the kernel's own, which record from the moment on at which they
  * are started, and are read as any persistent session is. See
- * kernel/events/persistent_kernel.c.
+ * kernel/events/persistent/boot.c.
  */
 #ifndef _LINUX_PERF_PERSISTENT_H
 #define _LINUX_PERF_PERSISTENT_H

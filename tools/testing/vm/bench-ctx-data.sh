@@ -28,7 +28,7 @@ EAGER=/sys/module/$MODULE/parameters/eager
 guest()
 {
 	local i which n
-	insmod "$BUILD/$1/test_pmu/$MODULE.ko"
+	insmod "$BUILD/$1/test_modules/$MODULE.ko"
 	for ((i = 0; i < RUNS; i++)); do
 		for which in none task wide; do
 			"$PROGRAM" switch $which

@@ -103,7 +103,7 @@ build_kernel()
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage modules
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
-	build_module "$variant" test_pmu "$TOP/tools/testing/selftests/perf_events/test_pmu"
+	build_module "$variant" test_modules "$TOP/tools/testing/selftests/perf_events/test_modules"
 	build_module "$variant" poke_again "$VM/poke_again"
 }
 

@@ -6,7 +6,7 @@
 set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
-export TEST_PMU_MODULE=$TOP/build/$VARIANT/test_pmu/perf_test_pmu.ko
+export TEST_PMU_MODULE=$TOP/build/$VARIANT/test_modules/perf_test_pmu.ko
 
 per_process_is_whole()
 {

@@ -27,7 +27,7 @@
 #include <linux/futex.h>
 #include <linux/perf_event.h>
 
-#include "../selftests/perf_events/test_pmu/test_pmu.h"
+#include "../selftests/perf_events/test_modules/test_pmu.h"
 
 #define ROUNDS		20
 #define SWITCHES	20000

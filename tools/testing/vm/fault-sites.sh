@@ -22,8 +22,8 @@ survives()
 {
 	local program=$1
 	shift
-	PERSISTENT_MODULE=$EVENTS/tests/persistent_module.ko \
-		TEST_PMU_MODULE=$BUILD/${VARIANT:-debug}/test_pmu/perf_test_pmu.ko \
+	PERSISTENT_MODULE=$BUILD/${VARIANT:-debug}/test_modules/persistent_module.ko \
+		TEST_PMU_MODULE=$BUILD/${VARIANT:-debug}/test_modules/perf_test_pmu.ko \
 		timeout 900 "$BUILD/patched/selftests/$program" "$@" >"$WORK/tap" 2>&1
 	tap_ok $? "each fault is survived, and leaves nothing: $program $*"
 	sed 's/^\([^#]\)/# \1/' "$WORK/tap"
@@ -33,7 +33,7 @@ survives()
 all_were_hit()
 {
 	sleep 1
-	"${BASH_SOURCE[0]%.sh}.py" "$WORK/log" "$EVENTS"/persistent*.o "$EVENTS"/rb_snapshot.o \
+	"${BASH_SOURCE[0]%.sh}.py" "$WORK/log" "$EVENTS"/persistent/*.o "$EVENTS"/rb_*.o \
 		"$EVENTS"/ctx_data.o >"$WORK/table" 2>&1
 }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # With the series' options off, its hooks vanish: kernel/events builds, core.o
-# refers to nothing of ours (but per-task data, which replaces what the base always
-# has, and has no option), and the ioctl entry is the base's, instruction by
+# refers to nothing of ours (but per-task data and the memory of ring buffers, which
+# replace what the base always has, and have no option), and the ioctl entry is the base's, instruction by
 # instruction, so that each of our ioctls ends in the base's ENOTTY.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
@@ -32,13 +32,14 @@ options_are_off()
 	for option in $OPTIONS; do
 		! grep -q "^$option=" "$OFF/.config" || { echo "$option is on"; return 1; }
 	done
-	[ ! -e "$OFF/kernel/events/persistent.o" ] && [ ! -e "$OFF/kernel/events/rb_snapshot.o" ]
+	! compgen -G "$OFF/kernel/events/persistent/*.o" &&
+		[ ! -e "$OFF/kernel/events/rb_seal.o" ] && [ ! -e "$OFF/kernel/events/rb_snapshot.o" ]
 }
 
 no_symbols()
 {
 	! nm "$OFF/kernel/events/core.o" "$OFF/kernel/events/ring_buffer.o" |
-		grep -E 'perf_(persistent|rb_reserved)'
+		grep -E 'perf_(persistent|rb_reserved|rb_seal|rb_allow|rb_toggle|event_reinstall|event_.*away)'
 }
 
 # A function's instructions without their addresses

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # A record has its time before it is in the buffer. Its writer is held up in between, by
-# kernel/events/tests/persistent_window.ko, whose path is in PERSISTENT_WINDOW, while the
+# test_modules/persistent_window.ko, whose path is in PERSISTENT_WINDOW, while the
 # recorder makes pass after pass. Not even then may a dump promise too much. It is held up
 # for 300 ms, and a try in which that was longer does not count: see round_group__ends().
 set -euo pipefail

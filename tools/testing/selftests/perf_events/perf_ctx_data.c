@@ -4,7 +4,7 @@
  * way its events were opened: the stacks of a system-wide event are as deep as those of a
  * per-process one.
  *
- * The PMUs are those of perf_test_pmu.ko, see test_pmu/perf_test_pmu.c; its path is in
+ * The PMUs are those of perf_test_pmu.ko, see test_modules/perf_test_pmu.c; its path is in
  * TEST_PMU_MODULE. A task pushes a chain of frames, and has samples taken while it is
  * switched and migrated. Each sample says how deep the stack must be, and each frame
  * whose it is, and at which level.
@@ -41,7 +41,7 @@
 
 #include "../kselftest_harness.h"
 #include "fail_nth.h"
-#include "test_pmu/test_pmu.h"
+#include "test_modules/test_pmu.h"
 
 #define MODULE		"perf_test_pmu"
 #define BIG		"perf_test_big"

@@ -31,7 +31,7 @@
 
 #include "../kselftest.h"
 #include "persistent_util.h"
-#include "test_pmu/test_pmu.h"
+#include "test_modules/test_pmu.h"
 
 #define NR_WORKERS	5
 #define NR_FDS		12

@@ -3,7 +3,7 @@
  * Persistent events from two sides at once, PERSISTENT_ROUNDS times each: one of the
  * outcomes that there can be, and nothing left of it.
  *
- * If PERSISTENT_WINDOW is the path of kernel/events/tests/persistent_window.ko, the two
+ * If PERSISTENT_WINDOW is the path of test_modules/persistent_window.ko, the two
  * are held up in the kernel until they meet, at each place where they can: it is a test's
  * windows that say where.
  *
@@ -502,7 +502,7 @@ TEST_F_TIMEOUT(duels, claim_join, 3600)
 		.check	= check_claim_join,
 		.windows = {
 			{ "left:perf_persistent_claim", "right:perf_persistent_unclaim" },
-			{ "left:perf_persistent_claim", "right:perf_persistent_adopt_buffer" },
+			{ "left:perf_persistent_claim", "right:perf_rb_seal" },
 			{ "left:perf_persistent_unpublish", "right:perf_persistent_unclaim" },
 		},
 	});
@@ -533,7 +533,7 @@ TEST_F_TIMEOUT(duels, unclaim_claim, 3600)
 		.check	= check_unclaim_claim,
 		.windows = {
 			{ "left:perf_persistent_unclaim", "right:perf_persistent_ioctl" },
-			{ "left:perf_persistent_adopt_buffer", "right:perf_persistent_ioctl" },
+			{ "left:perf_rb_seal", "right:perf_persistent_ioctl" },
 			/* It is a member, and the ioctl that made it one is not done. */
 			{ "left:perf_remove_from_owner", "right:perf_persistent_ioctl" },
 		},
@@ -646,9 +646,9 @@ TEST_F_TIMEOUT(duels, unclaim_close, 3600)
 		.check	= check_unclaim_close,
 		.windows = {
 			{ "left:perf_persistent_unclaim", "right:perf_persistent_release" },
-			{ "left:perf_persistent_adopt_buffer", "right:perf_persistent_release" },
+			{ "left:perf_rb_seal", "right:perf_persistent_release" },
 			{ "left:perf_remove_from_owner", "right:perf_persistent_release" },
-			{ "left:perf_persistent_unclaim", "right:perf_persistent_drop_buffer" },
+			{ "left:perf_persistent_unclaim", "right:perf_rb_unseal" },
 		},
 	});
 }
@@ -680,10 +680,9 @@ TEST_F_TIMEOUT(duels, unclaim_munmap, 3600)
 		.right	= right_unmaps,
 		.check	= check_unclaim_munmap,
 		.windows = {
-			{ "left:perf_persistent_adopt_buffer", "right:perf_mmap_close" },
+			{ "left:perf_rb_seal", "right:perf_mmap_close" },
 			/* The last count of the buffer is gone, the buffer is not. */
-			{ "left:perf_persistent_adopt_buffer",
-			  "right:atomic_dec_and_mutex_lock" },
+			{ "left:perf_rb_seal", "right:atomic_dec_and_mutex_lock" },
 		},
 	});
 }
@@ -721,8 +720,8 @@ TEST_F_TIMEOUT(duels, unclaim_set_output, 3600)
 		.right	= right_redirects,
 		.check	= check_unclaim_set_output,
 		.windows = {
-			{ "left:perf_persistent_unclaim", "right:perf_persistent_set_output" },
-			{ "left:perf_persistent_unclaim", "right:perf_persistent_redirected" },
+			{ "left:perf_persistent_unclaim", "right:perf_event_set_output" },
+			{ "left:perf_persistent_unclaim", "right:ring_buffer_attach" },
 		},
 	});
 }
@@ -913,8 +912,8 @@ TEST_F_TIMEOUT(duels, close_hotplug, 3600)
 		.check	= check_hotplug,
 		.one_of	= 10,
 		.windows = {
-			{ "left:perf_persistent_drop_buffer", "*:perf_persistent_offline" },
-			{ "left:perf_event_release_kernel", "*:perf_persistent_offline" },
+			{ "left:perf_rb_unseal", "*:__perf_event_exit_context" },
+			{ "left:perf_event_release_kernel", "*:__perf_event_exit_context" },
 		},
 	});
 }
@@ -939,8 +938,8 @@ TEST_F_TIMEOUT(duels, claim_hotplug, 3600)
 		.check	= check_claim_hotplug,
 		.one_of	= 10,
 		.windows = {
-			{ "left:perf_persistent_claim", "*:perf_persistent_offline" },
-			{ "left:perf_persistent_unpublish", "*:perf_persistent_offline" },
+			{ "left:perf_persistent_claim", "*:__perf_event_exit_context" },
+			{ "left:perf_persistent_unpublish", "*:__perf_event_exit_context" },
 		},
 	});
 }
@@ -994,8 +993,8 @@ TEST_F_TIMEOUT(duels, unclaim_hotplug, 3600)
 		.check	= check_unclaim_hotplug,
 		.one_of	= 10,
 		.windows = {
-			{ "left:perf_persistent_unclaim", "*:perf_persistent_offline" },
-			{ "left:perf_persistent_alloc_buffer", "*:perf_persistent_offline" },
+			{ "left:perf_persistent_unclaim", "*:__perf_event_exit_context" },
+			{ "left:perf_persistent_attach", "*:__perf_event_exit_context" },
 		},
 	});
 }

@@ -47,12 +47,12 @@ TEST_F(errors, names)
 {
 	static const char * const bad[] = {
 		"1", "-a", "a b", "a/b", "a.b", "a,b", "a=b", "\xc3\xa4", ".", "..", "a\n",
-		"event1", "event007", "period", "freq", "id", "index", "name", "config", "config1",
-		"overwrite", "no-overwrite", "time", "cycles", "branches", "L2", "LLC-loads",
-		"r1a8", "race",
+		"a:b", "a@b", "event1", "event007",
 	};
 	static const char * const good[] = {
 		"a", "_", "a-b_c9", "event", "events", "event1a", "r", "rx", "periodic", "L2x",
+		/* Words of perf's event parser: the tool refuses them, not the kernel. */
+		"period", "id", "cycles", "LLC-loads", "r1a8",
 		"a23456789012345678901234567890123456789012345678901234567890123",
 	};
 	int64_t id, other;

@@ -6,7 +6,7 @@
  * It fails once; and, for what tries again by itself (xarrays), with all that come after.
  *
  * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY. If
- * PERSISTENT_MODULE is the path of kernel/events/tests/persistent_module.ko, sessions that
+ * PERSISTENT_MODULE is the path of test_modules/persistent_module.ko, sessions that
  * the kernel starts are among it. With PERSISTENT_FAULTS_VERBOSE=2 each fault's stack is
  * in the log: tools/testing/vm/fault-sites.sh tells from them which calls were hit.
  */

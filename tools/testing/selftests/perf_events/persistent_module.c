@@ -2,7 +2,7 @@
 /*
  * A session that a module starts ends with the module, whoever reads it meanwhile.
  *
- * The module is kernel/events/tests/persistent_module.ko of the running kernel; its path
+ * The module is test_modules/persistent_module.ko of the running kernel; its path
  * is in PERSISTENT_MODULE.
  */
 #define _GNU_SOURCE

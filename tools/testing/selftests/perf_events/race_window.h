@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * kernel/events/tests/persistent_window.ko: who comes to a function waits there for
+ * test_modules/persistent_window.ko: who comes to a function waits there for
  * another one. Its path is in the environment, PERSISTENT_WINDOW.
  */
 #ifndef SELFTESTS_PERF_EVENTS_RACE_WINDOW_H

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: the ioctls of a creator's fd, and the structs that they take.
+ * Persistent events: the ioctls of a creator's fd, and their structs
  *
- * ioctls are told apart by type and number, not by the size that is encoded in
- * them: structs say their size themselves, and may grow. From a program that knows
- * less we take zeros for what is new, from one that knows more we take nothing that
- * we do not know (E2BIG).
+ * ioctls are told apart by type and number, not by the size that is encoded in them:
+ * the structs contain their size, and may grow. Fields that an older program does not
+ * know are taken as zero; fields that this kernel does not know must be zero (E2BIG).
  *
- * Nothing here touches user memory with a lock held.
+ * Nothing here accesses user memory with a lock held.
  */
 #include <linux/cred.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 
-#include "persistent_types.h"
+#include "internal.h"
 
 #define CHECK_OFFSET(type, field, offset) \
 	BUILD_BUG_ON(offsetof(struct type, field) != (offset))
@@ -91,7 +90,7 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 	if (err)
 		return err;
 
-	/* Who joins knows the id. A session of an id that nobody knows is of no use. */
+	/* The id of a session that was joined is known. Without its id, a session is useless. */
 	if (!arg.id && put_user(id, &u->id)) {
 		perf_persistent_claim(event->persistent);
 		return -EFAULT;
@@ -100,8 +99,8 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 }
 
 /*
- * Where attr::config1 is the address of a string in the creator's memory, it is of
- * no use to others, and none of their business.
+ * Is attr::config1 the address of a string in the creator's memory? Other processes can
+ * make no use of it, and must not learn it.
  */
 static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
 {
@@ -114,14 +113,14 @@ static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
 }
 
 /*
- * The attr as it was opened, but for what the event's PMU made of it: where a type was
- * encoded in the config of PERF_TYPE_HARDWARE or PERF_TYPE_HW_CACHE, that is gone.
+ * The attr as it was opened. Only a PMU type that was encoded in the config of
+ * PERF_TYPE_HARDWARE or PERF_TYPE_HW_CACHE is lost.
  */
 static void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr)
 {
 	struct perf_event_context *ctx;
 
-	/* PERIOD and MODIFY_ATTRIBUTES change it. */
+	/* PERIOD and MODIFY_ATTRIBUTES change it under this lock. */
 	ctx = perf_event_ctx_lock(event);
 	*attr = event->attr;
 	perf_event_ctx_unlock(event, ctx);
@@ -173,7 +172,7 @@ long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg)
 	room = info.attr_size;
 	perf_persistent_fill_info(pe, &info);
 
-	/* Also if there is no room: it says how much there should be. */
+	/* Also without room for the attr: attr_size says how much it takes. */
 	if (copy_to_user(uarg, &info, min_t(size_t, size, sizeof(info))))
 		return -EFAULT;
 
@@ -195,7 +194,7 @@ long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg)
  * @cmd: the ioctl
  * @arg: its argument
  *
- * Return: -ENOIOCTLCMD if the ioctl is none of ours
+ * Return: -ENOIOCTLCMD if the ioctl is not one of persistent events
  */
 long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg)
 {
@@ -207,7 +206,7 @@ long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned 
 	if (_IOC_TYPE(cmd) != _IOC_TYPE(PERF_EVENT_IOC_UNCLAIM))
 		return -ENOIOCTLCMD;
 
-	/* Pairs with smp_store_release() in perf_persistent_attach() */
+	/* B, matches A in perf_persistent_attach(): see "Ordering" in member.c */
 	pe = smp_load_acquire(&event->persistent);
 
 	switch (_IOC_NR(cmd)) {

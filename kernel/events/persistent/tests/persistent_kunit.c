@@ -5,14 +5,14 @@
  */
 #include <kunit/test.h>
 
-#include "../persistent_types.h"
+#include "../internal.h"
 
-/* Names that sysfs and perf's event parser take for what they are. */
+/* A word; also one that perf's event parser reserves: that is left to the tool. */
 static void good_names(struct kunit *test)
 {
 	static const char * const names[] = {
 		"a", "_", "blackbox", "black-box_2", "event", "events", "event-1", "event1a",
-		"r", "rx1", "r-1a", "periods", "config4", "L3", "L2cache", "branchy", "ids",
+		"r", "rx1", "r-1a", "L3", "Z9-", "_-_", "period", "cycles", "r1a8", "LLC-loads",
 	};
 	size_t i;
 
@@ -20,14 +20,12 @@ static void good_names(struct kunit *test)
 		KUNIT_EXPECT_TRUE_MSG(test, perf_persistent_name_valid(names[i]), "%s", names[i]);
 }
 
-/* Names that are no word, or are another's. */
+/* No word, or a name that the kernel may give to another session. */
 static void bad_names(struct kunit *test)
 {
 	static const char * const names[] = {
 		"", "1", "-", "1a", "-a", "a/b", "a b", "a.b", ".", "..", "a!", "a,b", "a=", "\x80",
-		"event0", "event1", "event18446744073709551616", "period", "freq", "id", "index",
-		"name", "config", "config3", "overwrite", "no-inherit", "time", "cycles",
-		"r0", "rff", "race", "L2", "LLC-loads", "branch", "branch-misses", "iTLB-load",
+		"a\x80", "a\n", "a:b", "a@b", "event0", "event1", "event18446744073709551616",
 	};
 	size_t i;
 

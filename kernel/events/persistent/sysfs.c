@@ -8,12 +8,15 @@
  *	  sessions/NAME/		one value per file, for the session's owner
  *	    id, owner, cpus, nr_events, memory, state
  *
- * The device is that of a PMU which never has an event: perf_event_open() sees to
+ * These are views: session.c owns the session and its kobject, and calls here to list
+ * and to unlist it.
+ *
+ * The device is that of a PMU which never has an event: perf_event_open() handles
  * PERF_TYPE_PERSISTENT before PMUs are asked.
  *
  * Locking: directories come and go under perf_persistent_mutex. A show() may run at
- * any time between, and is waited for when its file is removed: it takes
- * perf_persistent_lock alone, which is never held then.
+ * any time between, and removing its file waits for it: so it takes only
+ * perf_persistent_lock, which is never held across a removal.
  */
 #include <linux/cpumask.h>
 #include <linux/device.h>
@@ -22,7 +25,7 @@
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 
-#include "persistent_types.h"
+#include "internal.h"
 
 /* format/ */
 
@@ -73,11 +76,6 @@ struct perf_persistent_attribute {
 	ssize_t			(*show)(struct perf_persistent_session *s, char *page);
 };
 
-static struct perf_persistent_session *to_session(const struct kobject *kobj)
-{
-	return container_of(kobj, struct perf_persistent_session, kobj);
-}
-
 static ssize_t session_id_show(struct perf_persistent_session *s, char *page)
 {
 	return sysfs_emit(page, "%u\n", s->id);
@@ -111,12 +109,12 @@ static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
 	return len;
 }
 
-/* What its events come to */
+/* The sums over its events */
 struct perf_persistent_totals {
 	unsigned long	nr_events;
 	/* Of all buffers, each once, with its header page */
 	u64		bytes;
-	/* What is true of any of them: PERF_PERSISTENT_STATE_* bits, 0 if all run */
+	/* The PERF_PERSISTENT_STATE_* bits of any of them, 0 if all run */
 	u32		state;
 };
 
@@ -174,7 +172,15 @@ static struct attribute *perf_persistent_session_attrs[] = {
 	&session_attr_state.attr,
 	NULL,
 };
-ATTRIBUTE_GROUPS(perf_persistent_session);
+
+static const struct attribute_group perf_persistent_session_group = {
+	.attrs	= perf_persistent_session_attrs,
+};
+
+const struct attribute_group *perf_persistent_session_groups[] = {
+	&perf_persistent_session_group,
+	NULL,
+};
 
 static ssize_t perf_persistent_attr_show(struct kobject *kobj, struct attribute *attr, char *page)
 {
@@ -184,29 +190,8 @@ static ssize_t perf_persistent_attr_show(struct kobject *kobj, struct attribute 
 	return pattr->show(to_session(kobj), page);
 }
 
-static const struct sysfs_ops perf_persistent_sysfs_ops = {
+const struct sysfs_ops perf_persistent_sysfs_ops = {
 	.show	= perf_persistent_attr_show,
-};
-
-static void perf_persistent_session_release(struct kobject *kobj)
-{
-	struct perf_persistent_session *s = to_session(kobj);
-
-	xa_destroy(&s->events);
-	xa_destroy(&s->next_index);
-	kfree(s);
-}
-
-static void perf_persistent_get_ownership(const struct kobject *kobj, kuid_t *uid, kgid_t *gid)
-{
-	*uid = to_session(kobj)->owner;
-}
-
-const struct kobj_type perf_persistent_ktype = {
-	.release	= perf_persistent_session_release,
-	.sysfs_ops	= &perf_persistent_sysfs_ops,
-	.default_groups	= perf_persistent_session_groups,
-	.get_ownership	= perf_persistent_get_ownership,
 };
 
 /* The device */
@@ -256,7 +241,7 @@ int perf_persistent_publish(struct perf_persistent_session *s)
  * perf_persistent_unpublish - undo perf_persistent_publish()
  * @s: the session
  *
- * Waits for those who just read one of its files.
+ * Waits for the readers of its files.
  */
 void perf_persistent_unpublish(struct perf_persistent_session *s)
 {

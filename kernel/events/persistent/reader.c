@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: the file that a reader gets from perf_event_open() with type
- * PERF_TYPE_PERSISTENT, called a consumer.
+ * Persistent events: an event that was opened again
  *
- * A consumer may look, and may claim. All that would be felt by other readers is
- * refused, for the fd of an event is shared by none of them, but its buffer by all.
+ * perf_event_open() with type PERF_TYPE_PERSISTENT returns a file that is called a
+ * consumer. It can read, and it can claim the event. Everything that other readers
+ * would notice is refused: consumers share the event and its buffer.
  *
  * The file is open for reading only, and its mappings lose VM_MAYWRITE, so that
- * neither mprotect() nor ptrace() opens them. Pages come from pe->rb, which does
- * not change while the file is there; a mapping holds the file. So there is
- * nothing to be counted when a mapping is forked, split, moved or cut.
+ * neither mprotect() nor ptrace() can make them writable. Their pages come from pe->rb,
+ * which does not change while the file is there; a mapping holds the file. So nothing
+ * needs to be counted when a mapping is forked, split, moved or cut.
  *
- * poll() is per consumer. The buffer counts its wakeups, each after it has published
- * data_head; a consumer remembers the count of which it was told last:
+ * poll() is per consumer. The buffer counts its wakeups, each after data_head was
+ * published; a consumer remembers the count that it reported last:
  *
  *    writer                              reader, perf_persistent_poll()
  *
@@ -21,11 +21,11 @@
  *    STORE rb->wakeups                   user space: LOAD data_head
  *    irq_work: wake up event->waitq
  *
- * A pairs with B: who was told of a wakeup sees what caused it. That the count is
- * raised before the waitq is woken, and read after it was joined, makes that none
- * is missed. That a CPU goes offline or comes back counts as a wakeup as well: there is
- * a state to be read. CLAIM, and the end of the target task, are told by EPOLLHUP. That
- * the event is disabled is not told.
+ * A, in perf_persistent_wakeup(), pairs with B: a reader that was told of a wakeup sees
+ * the data_head that caused it. The count is raised before the waitq is woken, and read
+ * after the reader is on the waitq: no wakeup is missed. A CPU that goes offline or
+ * returns counts as a wakeup as well, since the state has changed. CLAIM and the end of
+ * the target task are EPOLLHUP. Disabling the event wakes nobody.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -39,12 +39,12 @@
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
-#include "persistent_types.h"
+#include "internal.h"
 
 /**
  * struct perf_persistent_consumer - a reader's file
- * @pe: the event; the file is one of its users
- * @wakeups: as of the last poll() that said there is something to read
+ * @pe: the event, with a reference
+ * @wakeups: the buffer's count when poll() last reported EPOLLIN
  */
 struct perf_persistent_consumer {
 	struct perf_persistent_event	*pe;
@@ -77,11 +77,11 @@ static __poll_t perf_persistent_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &pe->event->waitq, wait);
 
-	/* It is not a session's any more, and ends with its last file; or there is no more. */
+	/* It left its session and ends with its last file, or it records no more. */
 	if (READ_ONCE(pe->claimed) || perf_persistent_gone(pe))
 		events |= EPOLLHUP;
 
-	/* B, matches A: see above, and perf_persistent_wakeup() */
+	/* B, matches A in perf_persistent_wakeup(): see above */
 	wakeups = atomic_read_acquire(&pe->rb->wakeups);
 	if (atomic_xchg(&consumer->wakeups, wakeups) != wakeups)
 		events |= EPOLLIN | EPOLLRDNORM;
@@ -172,7 +172,7 @@ static int perf_persistent_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* That who ends a session can say who still holds its memory. */
+/* Which processes still hold the memory of a session? */
 static void perf_persistent_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct perf_persistent_consumer *consumer = file->private_data;
@@ -193,7 +193,7 @@ static const struct file_operations perf_persistent_fops = {
 	.show_fdinfo	= perf_persistent_show_fdinfo,
 };
 
-/* The session's id and the event's index: nothing else says anything. */
+/* Only the session's id and the event's index may be set. */
 static bool perf_persistent_attr_valid(const struct perf_event_attr *attr)
 {
 	const struct perf_event_attr want = {
@@ -228,7 +228,7 @@ static struct file *perf_persistent_getfile(struct perf_persistent_event *pe, in
 
 /**
  * perf_persistent_open - perf_event_open() of an event that belongs to a session
- * @attr: says of which session, and which of its events on that CPU
+ * @attr: id of the session (config), number of the event on its CPU (config1)
  * @pid: -1
  * @cpu: the CPU, -1 for an event that follows a task
  * @group_fd: -1

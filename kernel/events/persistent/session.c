@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: events that outlive the process which opened them, so that
- * what a machine recorded of itself can be read after the recorder was killed.
+ * Persistent events: events that outlive the process which opened them
+ *
+ * A flight recorder must be readable after the process that started it was killed.
  *
  * Theory of operation
  * ===================
  *
- * Somebody opens an event the usual way and says UNCLAIM: the event becomes a
- * member of a session, which belongs to the kernel. Others open the member again,
- * by session, CPU and index, and get a consumer, to map its buffer read-only and to
- * read. Somebody says CLAIM: the member leaves the session, and ends when the last
- * of those who have it open lets go of it.
+ * A process opens an event the usual way and calls UNCLAIM: the event becomes a member
+ * of a session, which belongs to the kernel. Other processes open the member again, by
+ * session, CPU and index. What they get is called a consumer: it maps the buffer
+ * read-only, and reads. CLAIM takes the member out of the session; the event ends when
+ * its last file is closed.
  *
- * Objects, and who holds a reference to what
- * ------------------------------------------
+ * Objects and references
+ * ----------------------
  *
  *    creator's file ----------------------+          (file->private_data is the event)
  *                                         v
@@ -24,26 +25,27 @@
  *      +----------------------------------+
  *
  *  - perf_persistent_event::users counts the creator's file, each consumer's file,
- *    and the session until the event is claimed. 1 to 0 alone ends the event, once:
- *    perf_persistent_put() gives back the buffer, calls
- *    perf_event_release_kernel(), and frees the member. The event's own refcount
- *    would not do: perf_event_release_kernel() kills an event whatever its refcount.
- *  - A mapping, the creator's or a consumer's, holds its file. So while there is a
- *    mapping, there is a user.
- *  - perf_event::persistent is set once, by UNCLAIM, and never cleared. Who has the
- *    creator's file has a user, hence may follow it without a lock.
+ *    and the session until the event is claimed. Its drop to 0 ends the event:
+ *    perf_persistent_put() drops the buffer, calls perf_event_release_kernel(), and
+ *    frees the member. The event's own refcount would not do, since
+ *    perf_event_release_kernel() kills an event whatever its refcount is.
+ *  - A mapping, the creator's or a consumer's, holds its file. So a member with a
+ *    mapping has a user.
+ *  - perf_event::persistent is set once, by UNCLAIM, and never cleared. The creator's
+ *    file holds a reference on the member, so it can be followed without a lock.
  *  - The member has a reference on its buffer, one count in event->mmap_count and one
- *    in rb->mmap_count (see persistent_buffer.c). event->rb does not change any more:
- *    with a count in event->mmap_count no munmap() detaches it, and SET_OUTPUT is
- *    refused. Faults of consumers' mappings take the pages from pe->rb, and need no
- *    vm_operations::open and close: they may be forked, split and moved.
- *  - The session's reference count is its kobject's: one for the list of sessions
- *    until its last event is claimed, one for each member until it is freed. All of
- *    these, claimed or not, are on session->members, and leave it first of all: while
- *    a member is there, its event and what that needs (target task, tracepoint) are.
- *  - The event keeps what any event keeps: the module of its PMU or tracepoint, the
- *    pid namespace it was opened in, the LSM's blob. A module whose tracepoint is
- *    recorded cannot be unloaded before CLAIM.
+ *    in rb->mmap_count (see member.c). event->rb does not change any more: with a count
+ *    in event->mmap_count no munmap() detaches it, and SET_OUTPUT is refused. Faults of
+ *    consumers' mappings take the pages from pe->rb, and need no vm_operations::open
+ *    and close: these mappings may be forked, split and moved.
+ *  - The session's reference count is that of its kobject: one reference for the list
+ *    of sessions until its last event is claimed, one for each member until it is freed.
+ *    All members, claimed or not, are on session->members. The last perf_persistent_put()
+ *    takes a member off this list first: while it is there, its event is valid, and
+ *    so are target task and tracepoint.
+ *  - The event keeps what any event keeps: the module of its PMU or tracepoint, the pid
+ *    namespace it was opened in, the LSM's blob. A module whose tracepoint is recorded
+ *    cannot be unloaded before CLAIM.
  *
  * A session's life
  * ----------------
@@ -58,61 +60,60 @@
  *                        +----------> ENDED <--------+
  *                           or all events claimed
  *
- *  BUILDING: neither listed nor to be opened. RUNNING: both; it is listed a moment
- *  before it can be opened (ENOENT), and if its completion fails, is unlisted again.
- *  ENDED: nobody finds it, its name is free; the object stays until its last member
+ *  BUILDING: the session is not listed and cannot be opened. RUNNING: both; it is listed
+ *  a moment before it can be opened (ENOENT), and unlisted if its completion fails.
+ *  ENDED: it cannot be found and its name is free; the object stays until its last member
  *  is freed.
  *
  * What happens when
  * -----------------
  *
- *  - The creator exits, or is killed: its files are closed. A BUILDING session ends
- *    whole, a RUNNING one goes on. UNCLAIM took the event off its owner's list, so
- *    neither exit nor prctl(PR_TASK_PERF_EVENTS_DISABLE) of the owner finds it there.
- *    A file that was passed on to others is closed when the last of them closes it.
- *  - The creator execs: nothing, unless its files are close-on-exec. Attributes that
- *    make exec() meddle with an event are refused by UNCLAIM.
+ *  - The creator exits or is killed: its files are closed. A BUILDING session ends with
+ *    all its events, a RUNNING one continues. UNCLAIM took the event off its owner's
+ *    list, so neither exit nor prctl(PR_TASK_PERF_EVENTS_DISABLE) of the owner finds it
+ *    there. A file that was passed to other processes is closed by the last of them.
+ *  - The creator execs: nothing, unless its files are close-on-exec. UNCLAIM refuses
+ *    attributes that make exec() act on the event.
  *  - The creator's mapping goes, before or after its file is closed, before or after
- *    UNCLAIM returns: perf_mmap_close() takes one from counts which we raised before
- *    event->persistent was set. Had its count reached zero already, UNCLAIM waits
- *    until the buffer is off, and makes a buffer of its own.
- *  - CLAIM while others read: they read on. Their buffer is there, and charged, until
- *    the last of them is gone.
- *  - A CPU goes offline, and comes back: see persistent_hotplug.c.
- *  - An event of a group cannot become persistent. A persistent one cannot become the
+ *    UNCLAIM returns: perf_mmap_close() decrements counts that were raised before
+ *    event->persistent was set. If the count was zero already, UNCLAIM waits until the
+ *    buffer is detached, and allocates a buffer.
+ *  - CLAIM while consumers read: they can continue. Their buffer stays, and stays
+ *    charged, until the last of them is closed.
+ *  - A CPU goes offline and returns: see hotplug.c.
+ *  - An event of a group cannot become persistent. A persistent event cannot become the
  *    leader of a group.
  *
  * Events that follow a task
  * -------------------------
  *
- * They have CPU -1, in perf_event_open() as in a session, and any number of tasks
- * can be followed by the events of one session. Such an event holds its task_struct
- * (hw.target) and the task's context until it is freed, as any event of a task does.
- * Who opens it is asked what perf_event_open() asks: CAP_PERFMON, or what ptrace asks
- * of who wants to read the task.
+ * Their CPU is -1, in perf_event_open() as in a session, and the events of one session
+ * can follow any number of tasks. Such an event holds its task_struct (hw.target) and
+ * the task's context until it is freed, as any event of a task does. Opening it again
+ * takes what perf_event_open() takes: CAP_PERFMON, or the right to ptrace the task.
  *
  *  - The task exits: perf_event_exit_task() takes the event off the context, which is
  *    dead from then on. Event, buffer and session stay, and are opened, read and
- *    claimed as before: a post-mortem. The state says GONE, and stays so; poll() says
+ *    claimed as before: a post-mortem. The state says GONE for good; poll() says
  *    EPOLLHUP. If PERF_RECORD_EXIT was asked for, it is the last record. The opener is
  *    checked against the credentials that the task died with.
  *  - UNCLAIM of an event whose task is gone already: the same post-mortem.
- *  - The task execs: the event goes on. If the new program is set-uid, or not readable,
- *    perf_event_exit_task() ends the event as if the task had exited, for what follows
- *    is nobody's business; it never comes back. GONE means that the event's use of
- *    the task is at an end. The opener is then checked against the new credentials:
- *    the owner may find that it takes CAP_PERFMON to read what there was before.
- *  - The task forks, or clones: the child is not followed, for attr.inherit is refused
- *    by UNCLAIM. As a task with an event that is not inherited, it never swaps
- *    contexts with its child. A fork() that fails half-way had no event to free.
+ *  - The task execs: the event continues. If the new program is set-uid or not readable,
+ *    perf_event_exit_task() ends the event as if the task had exited, and it never
+ *    returns: GONE means that the event no longer follows its task. The opener is then
+ *    checked against the new credentials: the owner may need CAP_PERFMON to read what
+ *    was recorded before.
+ *  - The task forks or clones: the child is not followed, since UNCLAIM refuses
+ *    attr.inherit. A task with an event that is not inherited never swaps contexts with
+ *    its child. A fork() that fails half-way has no such event to free.
  *  - The task is the creator: it exits as a task first, then as an owner of files. A
- *    session that was still being built then ends.
- *  - The task's number is used again: the event has the task, not its number.
+ *    session that was still being built ends then.
+ *  - The task's pid is reused: the event holds the task, not its pid.
  *
  * Locking
  * -------
  *
- *  perf_persistent_mutex: serialises all that changes a session: UNCLAIM, CLAIM, and
+ *  perf_persistent_mutex: serialises all changes of sessions: UNCLAIM, CLAIM, and
  *    the end of a BUILDING session. Held across sysfs operations, allocations, and
  *    the locks of an event, in this order:
  *
@@ -121,42 +122,33 @@
  *          perf_event_context::mutex
  *            perf_event::mmap_mutex
  *              perf_buffer::event_lock
- *        kn->active (sysfs: removing a file waits for those who read it)
+ *        kn->active (sysfs: removing a file waits for its readers)
  *          perf_persistent_lock
  *            perf_event_context::lock
  *            task_struct::alloc_lock (ptrace checks)
  *
  *  perf_persistent_lock: protects the list of sessions, session->events and ->state,
  *    and ->claimed. These are written with both locks held, and read with either.
- *    It alone protects session->members. Taken by those who look a session up, and by
- *    sysfs' show(); never held across a sysfs operation nor an access to user memory.
+ *    It alone protects session->members. Taken to look up a session, and by sysfs'
+ *    show(); never held across a sysfs operation or an access to user memory.
  *
- *  Neither is ever taken with mmap_lock or an event's locks held. Files are closed,
- *  and so events ended, with none of them held: closing may take all of them.
+ *  Neither is taken with mmap_lock or an event's locks held. Files are closed, and so
+ *  events ended, with none of them held: closing may take all of them.
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
 #include <linux/capability.h>
 #include <linux/cleanup.h>
 #include <linux/cred.h>
-#include <linux/hw_breakpoint.h>
+#include <linux/ctype.h>
 #include <linux/init.h>
 #include <linux/printk.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysctl.h>
-#include <linux/trace_events.h>
 
-#include "persistent_types.h"
-
-/* Who changes a session. See Locking. */
-DEFINE_MUTEX(perf_persistent_mutex);
-
-/* The list of sessions, their events and states. See Locking. */
-DEFINE_MUTEX(perf_persistent_lock);
+#include "internal.h"
 
 LIST_HEAD(perf_persistent_sessions);
 
@@ -166,10 +158,39 @@ static u32 perf_persistent_last_id;
 /* Sessions that a user without CAP_SYS_ADMIN may have. */
 static int sysctl_perf_persistent_max __read_mostly = 16;
 
-static void perf_persistent_assert_readable(void)
+/* Names */
+
+/* event12: the name that the kernel gives to session 12 if its creator gives none */
+static bool perf_persistent_is_default_name(const char *name)
 {
-	lockdep_assert(lockdep_is_held(&perf_persistent_mutex) ||
-		       lockdep_is_held(&perf_persistent_lock));
+	size_t len = str_has_prefix(name, "event");
+
+	if (!len || !name[len])
+		return false;
+
+	for (name += len; isdigit(*name); name++)
+		;
+	return !*name;
+}
+
+/**
+ * perf_persistent_name_valid - may a session have this name?
+ * @name: the name, NUL-terminated
+ *
+ * A name is a directory and a file in sysfs, and a word of programs that open events by
+ * name: a letter or '_', then letters, digits, '_' and '-'. The words that such programs
+ * reserve are not known here.
+ */
+bool perf_persistent_name_valid(const char *name)
+{
+	const char *p = name;
+
+	if (!isascii(*p) || !(isalpha(*p) || *p == '_'))
+		return false;
+
+	while (isascii(*p) && (isalnum(*p) || *p == '_' || *p == '-'))
+		p++;
+	return !*p && !perf_persistent_is_default_name(name);
 }
 
 /* Look-ups */
@@ -238,84 +259,6 @@ u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu)
 }
 
 /**
- * perf_persistent_buffer_index - whose buffer does the event write to?
- * @pe: the member
- *
- * Return: lowest index on its CPU with the same buffer
- */
-u32 perf_persistent_buffer_index(struct perf_persistent_event *pe)
-{
-	struct perf_persistent_event *other;
-	unsigned long key;
-
-	perf_persistent_assert_readable();
-
-	xa_for_each_range(&pe->session->events, key, other, perf_persistent_key(pe->cpu, 0),
-			  perf_persistent_key(pe->cpu, PERF_PERSISTENT_INDEX_MAX)) {
-		if (other->rb == pe->rb)
-			return other->index;
-	}
-	return pe->index;
-}
-
-/**
- * perf_persistent_gone - is the event at an end because its target task is?
- * @pe: the member
- */
-bool perf_persistent_gone(struct perf_persistent_event *pe)
-{
-	/* An event that follows a task is off its context for good. */
-	return pe->cpu == -1 && !(READ_ONCE(pe->event->attach_state) & PERF_ATTACH_CONTEXT);
-}
-
-/* False if the event has another context by now. */
-static bool perf_persistent_try_state(struct perf_persistent_event *pe,
-				      struct perf_event_context *ctx, u32 *state)
-{
-	struct perf_event *event = pe->event;
-	bool same, runs, online = false;
-	unsigned long flags;
-
-	/* Under which it is put on its context, and taken off. */
-	raw_spin_lock_irqsave(&ctx->lock, flags);
-	same = event->ctx == ctx;
-	if (event->attach_state & PERF_ATTACH_CONTEXT) {
-		online = event->cpu == -1 || cpu_online(event->cpu);
-		runs = event->state > PERF_EVENT_STATE_OFF;
-	} else {
-		runs = pe->resume;
-	}
-	raw_spin_unlock_irqrestore(&ctx->lock, flags);
-
-	*state = (online ? 0 : PERF_PERSISTENT_STATE_OFFLINE) |
-		 (runs ? 0 : PERF_PERSISTENT_STATE_DISABLED);
-	return same;
-}
-
-/**
- * perf_persistent_event_state - does the event record?
- * @pe: the member
- *
- * Return: PERF_PERSISTENT_STATE_* bits
- */
-u32 perf_persistent_event_state(struct perf_persistent_event *pe)
-{
-	u32 state;
-
-	if (perf_persistent_gone(pe))
-		return PERF_PERSISTENT_STATE_GONE;
-
-	/* It changes if a PMU moves the event to another CPU. */
-	guard(rcu)();
-	while (!perf_persistent_try_state(pe, READ_ONCE(pe->event->ctx), &state))
-		cpu_relax();
-
-	/* Off for good in the meantime. */
-	return pe->cpu == -1 && (state & PERF_PERSISTENT_STATE_OFFLINE) ?
-	       PERF_PERSISTENT_STATE_GONE : state;
-}
-
-/**
  * perf_persistent_find - look up an event that can be opened
  * @id: its session
  * @cpu: its CPU, -1 if it follows a task
@@ -337,7 +280,7 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 	if (!s || s->state != PERF_PERSISTENT_RUNNING)
 		return ERR_PTR(-ENOENT);
 
-	/* Which events there are is the owner's business. */
+	/* Only the owner and CAP_PERFMON may learn which events a session has. */
 	if (!perf_persistent_may_use(s))
 		return ERR_PTR(-EACCES);
 
@@ -349,147 +292,9 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 	return pe;
 }
 
-#ifdef CONFIG_EVENT_TRACING
-static int perf_persistent_may_trace(struct perf_event *event)
-{
-	struct trace_event_call *call = event->tp_event;
-
-	if (!call)
-		return 0;
-
-	/* The PMUs of kprobes and uprobes, not their tracepoints. */
-	if (event->attr.type != PERF_TYPE_TRACEPOINT && !perfmon_capable())
-		return -EACCES;
-
-	return perf_trace_event_perm(call, event);
-}
-#else
-static int perf_persistent_may_trace(struct perf_event *event)
-{
-	return 0;
-}
-#endif
-
-#ifdef CONFIG_HAVE_HW_BREAKPOINT
-static int perf_persistent_may_break(struct perf_event *event)
-{
-	if (event->attr.type == PERF_TYPE_BREAKPOINT &&
-	    arch_check_bp_in_kernelspace(&event->hw.info) && !capable(CAP_SYS_ADMIN))
-		return -EPERM;
-	return 0;
-}
-#else
-static int perf_persistent_may_break(struct perf_event *event)
-{
-	return 0;
-}
-#endif
-
-/* May the current task watch what the event watches? */
-static int perf_persistent_may_watch(struct perf_event *event)
-{
-	if (!(event->attach_state & PERF_ATTACH_TASK))
-		return perf_allow_cpu();
-
-	/*
-	 * As perf_check_permission() has it. No need to keep the task from changing its
-	 * credentials meanwhile: exec() ends the event first, what there is was written
-	 * under the old ones.
-	 */
-	if (perfmon_capable() ||
-	    ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS))
-		return 0;
-	return -EACCES;
-}
-
-/*
- * What perf_event_open() checks, for one who did not come through it. What a PMU's
- * event_init() asks for on top of that is known for tracepoints, probes and
- * breakpoints alone.
- */
-static int perf_persistent_may_open(struct perf_event *event)
-{
-	int err;
-
-	err = perf_event_allow(&event->attr);
-	if (err)
-		return err;
-
-	if (has_branch_stack(event) &&
-	    (event->attr.branch_sample_type & PERF_SAMPLE_BRANCH_PERM_PLM)) {
-		err = perf_allow_kernel();
-		if (err)
-			return err;
-	}
-
-	err = perf_persistent_may_watch(event);
-	if (err)
-		return err;
-
-	err = perf_persistent_may_trace(event);
-	if (err)
-		return err;
-
-	err = perf_persistent_may_break(event);
-	if (err)
-		return err;
-
-	return security_perf_event_read(event);
-}
-
-/**
- * perf_persistent_may_read - may the current task have the event, and its buffer?
- * @pe: the event
- *
- * Who has the one sees what all others wrote to the other, also those claimed since.
- *
- * Return: 0; -EBUSY while others than members write to the buffer
- */
-int perf_persistent_may_read(struct perf_persistent_event *pe)
-{
-	struct perf_persistent_event *other;
-	int err;
-
-	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
-		return -EBUSY;
-
-	/* No more of them come: the buffer is sealed. */
-	guard(mutex)(&perf_persistent_lock);
-	list_for_each_entry(other, &pe->session->members, member_entry) {
-		/* NULL if it is just becoming one, of another buffer than this. */
-		if (READ_ONCE(other->rb) != pe->rb)
-			continue;
-
-		err = perf_persistent_may_open(other->event);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /* The end */
 
-/**
- * perf_persistent_put - let go of an event
- * @pe: the event; the last one to let go ends it
- */
-void perf_persistent_put(struct perf_persistent_event *pe)
-{
-	struct perf_persistent_session *s = pe->session;
-
-	if (!refcount_dec_and_test(&pe->users))
-		return;
-
-	scoped_guard(mutex, &perf_persistent_lock)
-		list_del(&pe->member_entry);
-
-	perf_persistent_drop_buffer(pe);
-	perf_event_release_kernel(pe->event);
-	kfree_rcu(pe, rcu);
-	kobject_put(&s->kobj);
-}
-
-/* Take the event back from its session. The session's share is the caller's then. */
+/* Take the event back. The caller must drop the session's reference on the member. */
 static bool perf_persistent_take_back(struct perf_persistent_event *pe)
 {
 	struct perf_persistent_session *s = pe->session;
@@ -502,7 +307,7 @@ static bool perf_persistent_take_back(struct perf_persistent_event *pe)
 
 	WRITE_ONCE(pe->claimed, true);
 	xa_erase(&s->events, perf_persistent_key(pe->cpu, pe->index));
-	/* Readers' poll() says so. */
+	/* Tell poll() of readers. */
 	wake_up_all(&pe->event->waitq);
 	return true;
 }
@@ -517,7 +322,7 @@ static void perf_persistent_end(struct perf_persistent_session *s)
 	scoped_guard(mutex, &perf_persistent_lock)
 		WRITE_ONCE(s->state, PERF_PERSISTENT_ENDED);
 
-	/* The directory before the name, or who takes the name finds it there. */
+	/* The directory goes before the name is free, for the next session of that name. */
 	if (published)
 		perf_persistent_unpublish(s);
 
@@ -531,7 +336,7 @@ static void perf_persistent_end(struct perf_persistent_session *s)
  * perf_persistent_claim - take an event back from its session
  * @pe: the event, which the caller has open
  *
- * Return: id of the session; -EBUSY if somebody else has claimed it
+ * Return: id of the session; -EBUSY if it was claimed already
  */
 int perf_persistent_claim(struct perf_persistent_event *pe)
 {
@@ -550,7 +355,7 @@ int perf_persistent_claim(struct perf_persistent_event *pe)
 	return id;
 }
 
-/* Take all events back; the session's shares are given up by perf_persistent_put_all(). */
+/* Take all events back; perf_persistent_put_all() drops the session's references. */
 static void perf_persistent_take_all(struct perf_persistent_session *s, struct list_head *taken)
 {
 	struct perf_persistent_event *pe;
@@ -573,12 +378,12 @@ static void perf_persistent_put_all(struct list_head *taken)
 		perf_persistent_put(pe);
 }
 
-/* Nobody is going to complete it: the session ends with all its events. */
+/* A file of a session that is being built was closed: the session ends. */
 static void perf_persistent_abort(struct perf_persistent_session *s)
 {
 	LIST_HEAD(taken);
 
-	/* It never comes back. */
+	/* No state leads back to it. */
 	if (READ_ONCE(s->state) != PERF_PERSISTENT_BUILDING)
 		return;
 
@@ -605,10 +410,10 @@ void perf_persistent_end_all(struct perf_persistent_session *s)
 }
 
 /**
- * perf_persistent_release - the creator's file is gone
+ * perf_persistent_release - the creator's file was closed
  * @event: its event
  *
- * Return: false if the event does not belong to a session, and is the caller's to release
+ * Return: false if the event is not persistent: the caller must release it
  */
 bool perf_persistent_release(struct perf_event *event)
 {
@@ -624,7 +429,7 @@ bool perf_persistent_release(struct perf_event *event)
 
 /* The beginning */
 
-/* Can the event go on without its creator, and be understood by others? */
+/* Can the event continue without its creator, and can others understand its records? */
 static int perf_persistent_check_event(struct perf_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
@@ -644,7 +449,7 @@ static int perf_persistent_check_event(struct perf_event *event)
 		return -EOPNOTSUPP;
 
 #ifdef CONFIG_CGROUP_PERF
-	/* Its attr does not say of which cgroup it is. */
+	/* Its attr does not name the cgroup. */
 	if (event->cgrp)
 		return -EOPNOTSUPP;
 #endif
@@ -674,6 +479,27 @@ static bool perf_persistent_fits(struct perf_persistent_session *s, struct perf_
 	}
 	return perf_persistent_tells_apart(event);
 }
+
+static void perf_persistent_session_release(struct kobject *kobj)
+{
+	struct perf_persistent_session *s = to_session(kobj);
+
+	xa_destroy(&s->events);
+	xa_destroy(&s->next_index);
+	kfree(s);
+}
+
+static void perf_persistent_get_ownership(const struct kobject *kobj, kuid_t *uid, kgid_t *gid)
+{
+	*uid = to_session(kobj)->owner;
+}
+
+static const struct kobj_type perf_persistent_ktype = {
+	.release	= perf_persistent_session_release,
+	.sysfs_ops	= &perf_persistent_sysfs_ops,
+	.default_groups	= perf_persistent_session_groups,
+	.get_ownership	= perf_persistent_get_ownership,
+};
 
 static struct perf_persistent_session *perf_persistent_create(const char *name)
 {
@@ -730,58 +556,11 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 	if (*arg->name && strcmp(arg->name, s->name))
 		return ERR_PTR(-EINVAL);
 
-	/* What is complete is not going to be built again. */
+	/* A complete session is not built again. */
 	if ((arg->flags & PERF_PERSISTENT_PARTIAL) && s->state == PERF_PERSISTENT_RUNNING)
 		return ERR_PTR(-EINVAL);
 
 	return s;
-}
-
-/* Jiffies to wait for a buffer's last mapping to be gone altogether. */
-#define PERF_PERSISTENT_ATTACH_TRIES	100
-
-/* Give the event its buffer, and make it a member. It does not change any more then. */
-static int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pages,
-				  bool complete)
-{
-	struct perf_event *event = pe->event;
-	struct perf_event_context *ctx;
-	struct perf_buffer *spare = NULL;
-	int tries, err;
-
-	for (tries = 0; tries < PERF_PERSISTENT_ATTACH_TRIES; tries++) {
-		if (!spare && perf_persistent_wants_buffer(event)) {
-			spare = perf_persistent_alloc_buffer(event, nr_pages);
-			if (IS_ERR(spare))
-				return PTR_ERR(spare);
-		}
-
-		ctx = perf_event_ctx_lock(event);
-		mutex_lock(&event->mmap_mutex);
-		if (event->group_leader != event || event->nr_siblings)
-			err = -EINVAL;
-		else if (!(event->attach_state & (PERF_ATTACH_CONTEXT | PERF_ATTACH_TASK)))
-			/* Its CPU was offline since, and did not bring it back. */
-			err = -ENODEV;
-		else
-			err = perf_persistent_adopt_buffer(pe, &spare, complete);
-		if (!err) {
-			/* Pairs with smp_load_acquire() of who has the event open */
-			smp_store_release(&event->persistent, pe);
-		}
-		mutex_unlock(&event->mmap_mutex);
-		perf_event_ctx_unlock(event, ctx);
-
-		if (err != -EAGAIN)
-			break;
-
-		/* Let who unmaps the buffer finish. */
-		schedule_timeout_uninterruptible(1);
-	}
-
-	if (spare)
-		perf_persistent_free_buffer(spare);
-	return err == -EAGAIN ? -EBUSY : err;
 }
 
 static void perf_persistent_set_running(struct perf_persistent_session *s)
@@ -791,14 +570,14 @@ static void perf_persistent_set_running(struct perf_persistent_session *s)
 	scoped_guard(mutex, &perf_persistent_lock)
 		WRITE_ONCE(s->state, PERF_PERSISTENT_RUNNING);
 
-	/* It outlives the processes of who made it: leave a trace of who that was. */
+	/* The session outlives its creator: log who that was. */
 	if (!ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
 		pr_info_ratelimited("session '%s' (id %u) made by uid %u, pid %d\n", s->name, s->id,
 				    from_kuid(&init_user_ns, s->owner),
 				    task_tgid_nr(current));
 }
 
-/* Is there nobody but members, and who becomes one, that writes to members' buffers? */
+/* Do only members, and @event, write to the buffers of members? */
 static bool perf_persistent_sealed(struct perf_persistent_session *s, struct perf_event *event)
 {
 	struct perf_persistent_event *pe;
@@ -836,7 +615,6 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	pe->event = event;
 	pe->cpu = READ_ONCE(event->cpu);
 	pe->index = perf_persistent_nr_events(s, pe->cpu);
-	pe->resume = true;
 
 	err = -ENOSPC;
 	if (pe->index > PERF_PERSISTENT_INDEX_MAX)
@@ -863,7 +641,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 			goto err_reserve;
 	}
 
-	/* First: readers of the buffer are asked for this one, too, once it is a member. */
+	/* First: once it is a member, readers of its buffer are checked for it as well. */
 	scoped_guard(mutex, &perf_persistent_lock)
 		list_add_tail(&pe->member_entry, &s->members);
 
@@ -893,7 +671,7 @@ err_free:
 	return err;
 }
 
-/* UNCLAIM of a member: the one thing it can be for is to complete its session. */
+/* UNCLAIM of a member can only complete its session. */
 static int perf_persistent_complete(struct perf_persistent_event *pe,
 				    const struct perf_persistent_arg *arg)
 {
@@ -964,12 +742,12 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 /**
  * perf_persistent_make - make a session of the kernel's own events
  * @name: its name, which is well-formed
- * @events: events that are of no owner's
+ * @events: events without an owner
  * @nr: how many; at least one
  * @size: of each buffer, or 0
  *
- * The caller goes on as if it had closed files of the events: if it was an error, those
- * that are members already go with the session, which was never completed.
+ * The caller holds the reference of a creator's file on each event, and drops it in any
+ * case: if an event could not become a member, that ends the session with the others.
  *
  * Return: the session, with a reference, or an error pointer
  */
@@ -998,7 +776,7 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 	return s;
 
 err_add:
-	/* Nobody else would. */
+	/* Without a member, no release of an event ends the session. */
 	if (!i)
 		perf_persistent_end(s);
 	return ERR_PTR(err);

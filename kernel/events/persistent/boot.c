@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Persistent events: sessions that the kernel itself starts, from its command line or
- * from a module.
+ * from a module
  *
  *	perf_persistent=NAME:EVENT[,EVENT..][:SIZE]
  *
- * An EVENT is a tracepoint, subsys:name, or a software event, by the name that perf has
- * for it. Tracepoints and software events are recorded each time, cpu-clock 99 times
- * a second.
+ * An EVENT is a tracepoint, subsys:name, or a software event, by the name that perf uses.
+ * Tracepoints and software events are recorded each time, cpu-clock 99 times a second.
  * There is a buffer of SIZE bytes (K, M; rounded up to a power of two; default 512K) for
  * each event on each CPU.
  *
- * Such a session is root's: it is made with the kernel's credentials, charged to root's
- * user, and listed, opened and claimed as if root had made it with UNCLAIM. Its events
- * were never in a file: what the kernel holds for a moment while it builds the session
- * is the share that a creator's file would have. It has events on the CPUs that are
- * online when it is started; root may join others (perf record -P NAME --add).
+ * Such a session belongs to root: it is made with the kernel's credentials, charged to
+ * root's user, and listed, opened and claimed as if root had made it with UNCLAIM. Its
+ * events never had a file: while the kernel builds the session, it holds the reference
+ * of a creator's file. The session has events on the CPUs that are online when it is
+ * started; root may add others (perf record -P NAME --add).
  *
- * Who started it has a reference on the session, and may stop it: all events are
- * claimed, whoever they came from, and the name is free. It makes no difference if
- * somebody has claimed them before. Readers that have an event open read on, as after
- * any CLAIM. What they hold is code and data of the kernel proper, none of it of the
- * module that started the session: that can be unloaded as soon as it has called
- * perf_persistent_stop(). An exception is a tracepoint that the module itself defines.
- * As any user of it, the session keeps the module from being unloaded: module_exit() is
- * never called, and so cannot stop it. Such a session must be claimed from user space,
- * or stopped at another occasion.
+ * The caller of perf_persistent_start() has a reference on the session, and may stop it:
+ * all events are claimed, whoever added them, and the name is free. It may have been
+ * claimed before. Readers that have an event open continue, as after any CLAIM. They
+ * use code and data of the kernel proper, none of the module that started the session:
+ * the module can be unloaded as soon as it has called perf_persistent_stop().
+ *
+ * The exception is a tracepoint that the module itself defines. The session, as any user
+ * of such a tracepoint, keeps the module from being unloaded, so its module_exit() cannot
+ * stop the session. It must be claimed from user space, or stopped at another occasion.
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
@@ -47,7 +46,7 @@
 
 #include <asm/setup.h>
 
-#include "persistent_types.h"
+#include "internal.h"
 
 /* How often cpu-clock is sampled per second. */
 #define PERF_PERSISTENT_FREQ	99
@@ -134,13 +133,13 @@ static int perf_persistent_parse_event(char *event, struct perf_event_attr *attr
 }
 
 /**
- * struct perf_persistent_starter - what a session is made of, while it is made
+ * struct perf_persistent_starter - a session while it is made
  * @name: its name
  * @size: of each buffer
  * @attrs: the events, @nr_attrs of them
  * @nr_attrs: how many
  * @events: @nr_events of them, each for a CPU and an attr
- * @nr_events: how many there are by now
+ * @nr_events: how many there are so far
  */
 struct perf_persistent_starter {
 	const char		*name;
@@ -177,7 +176,7 @@ static int perf_persistent_parse_events(struct perf_persistent_starter *st, cons
 	return err;
 }
 
-/* Ordinary events of the kernel, until they are members. No lock is held: tracepoints. */
+/* Create ordinary events of the kernel. No lock is held: tracepoints take several. */
 static int perf_persistent_create_events(struct perf_persistent_starter *st)
 {
 	struct perf_event *event;
@@ -230,15 +229,15 @@ static struct perf_persistent_session *perf_persistent_do_start(struct perf_pers
  * @events: tracepoints (subsys:name) and software events, with commas between
  * @size: bytes of ring buffer for each event on each CPU; 0: 512 KiB
  *
- * From then on the events are recorded on all CPUs that are online, for root and
- * holders of CAP_PERFMON to read. What is in the buffers is overwritten when it is old.
+ * The events are recorded on all CPUs that are online; root and holders of CAP_PERFMON
+ * can read them. New records overwrite the oldest.
  *
  * Context: may sleep, and take cpus_read_lock(), the locks of tracepoints and of sysfs.
  * Not before late_initcall.
  *
  * Return: the session, for perf_persistent_stop(), or an error pointer: -EINVAL for a
- * bad name or size, -EEXIST for one that is taken, -ENOENT for an event that is not there, which
- * is also logged, -ENOMEM; -EOPNOTSUPP without CONFIG_PERF_PERSISTENT
+ * bad name or size, -EEXIST for a name that is taken, -ENOENT for an event that does not
+ * exist, which is also logged, -ENOMEM; -EOPNOTSUPP without CONFIG_PERF_PERSISTENT
  */
 struct perf_persistent_session *perf_persistent_start(const char *name, const char *events,
 						      unsigned long size)
@@ -258,7 +257,7 @@ struct perf_persistent_session *perf_persistent_start(const char *name, const ch
 	revert_creds(old);
 	put_cred(cred);
 
-	/* The creator lets go: what is not a member ends, and what is not RUNNING. */
+	/* Drop the creator's references. Events of no session end, and so does one that failed. */
 	for (i = 0; i < st.nr_events; i++) {
 		if (!perf_persistent_release(st.events[i]))
 			perf_event_release_kernel(st.events[i]);
@@ -273,8 +272,8 @@ EXPORT_SYMBOL_GPL(perf_persistent_start);
  * perf_persistent_stop - stop a session of the kernel's own
  * @session: what perf_persistent_start() returned; error pointers are ignored
  *
- * It is gone afterwards, with all its events but those that somebody has open: these
- * end with the last reader. The caller may be unloaded.
+ * The session ends with all its events; those that are open end with the last reader.
+ * The caller may be unloaded.
  *
  * Context: may sleep, and take what perf_persistent_start() takes.
  */
@@ -297,7 +296,7 @@ static int __init perf_persistent_setup(char *str)
 	if (!str)
 		return -EINVAL;
 
-	/* It can be given several times. A blank is in none of them. */
+	/* It can be given several times. None of them contains a blank. */
 	if (*perf_persistent_params)
 		strlcat(perf_persistent_params, " ", sizeof(perf_persistent_params));
 	strlcat(perf_persistent_params, str, sizeof(perf_persistent_params));
@@ -345,11 +344,11 @@ static void __init perf_persistent_start_param(char *param)
 	}
 
 	pr_info("session '%s' (id %u) started\n", name, s->id);
-	/* Nobody is going to stop it. */
+	/* It is not stopped from here, but claimed from user space. */
 	kobject_put(&s->kobj);
 }
 
-/* When CPUs, tracepoints and sysfs are there. It stays until it is claimed. */
+/* CPUs, tracepoints and sysfs are there by now. */
 static int __init perf_persistent_start_params(void)
 {
 	char *rest = perf_persistent_params, *param;

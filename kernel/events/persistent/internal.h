@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Persistent events: what their rooms share. persistent.c has the theory of
- * operation, the sessions and their life; persistent_buffer.c the ring buffers
- * and whom they are charged to; persistent_file.c what a reader opens;
- * persistent_ioctl.c the ABI's structs; persistent_hotplug.c CPUs that go and come
- * back; persistent_kernel.c sessions that the kernel starts itself; persistent_name.c
- * which names a session may have; persistent_sysfs.c what is listed.
+ * Persistent events: what the files of this directory share
+ *
+ * Each file calls only files below it:
+ *
+ *	core.c, ring_buffer.c		hooks.h: open, ioctl, release, wakeup
+ *	----------------------------------------------------------------------------
+ *	reader.c			an event that was opened again
+ *	   |
+ *	ioctl.c   boot.c   hotplug.c	structs of the ABI; sessions that the kernel
+ *	   |         |         |	starts; CPUs that go offline and return
+ *	   +----+----+----+----+
+ *	        |
+ *	    session.c			sessions: names, quota, states, their end;
+ *	     |     |			the theory of operation
+ *	 sysfs.c  access.c		what is listed; who may open and read
+ *	     |     |
+ *	    member.c			an event in a session: buffer, charge, state
+ *	----------------------------------------------------------------------------
+ *	../internal.h			core.c, ring_buffer.c, rb_charge.c, rb_memory.c,
+ *					rb_seal.c
  */
-#ifndef _KERNEL_EVENTS_PERSISTENT_TYPES_H
-#define _KERNEL_EVENTS_PERSISTENT_TYPES_H
+#ifndef _KERNEL_EVENTS_PERSISTENT_INTERNAL_H
+#define _KERNEL_EVENTS_PERSISTENT_INTERNAL_H
 
 #include <linux/device.h>
 #include <linux/kobject.h>
@@ -20,16 +34,16 @@
 #include <linux/xarray.h>
 #include <uapi/linux/perf_persistent.h>
 
-#include "internal.h"
-#include "persistent.h"
+#include "../internal.h"
+#include "hooks.h"
 
 /* Size of the data area of an event that comes without a buffer, in bytes. */
 #define PERF_PERSISTENT_DEFAULT_SIZE	(512UL << 10)
 
 /**
- * enum perf_persistent_state - where a session is in its life, see persistent.c
- * @PERF_PERSISTENT_BUILDING: neither listed nor opened; ends with the first fd closed
- * @PERF_PERSISTENT_RUNNING: listed in sysfs, may be opened
+ * enum perf_persistent_state - where a session is in its life, see session.c
+ * @PERF_PERSISTENT_BUILDING: not listed, cannot be opened; ends with the first fd closed
+ * @PERF_PERSISTENT_RUNNING: listed in sysfs, can be opened
  * @PERF_PERSISTENT_ENDED: its last event was claimed
  */
 enum perf_persistent_state {
@@ -47,7 +61,7 @@ enum perf_persistent_state {
  * @next_index: by CPU + 1: number of the next event there; never used again
  * @state: see enum perf_persistent_state
  * @id: never used again
- * @owner: effective user who made it
+ * @owner: effective uid of the creator
  * @name: unique among the sessions that have not ended
  * @event_attr: .../persistent/events/NAME
  */
@@ -64,20 +78,24 @@ struct perf_persistent_session {
 	struct device_attribute		event_attr;
 };
 
+static inline struct perf_persistent_session *to_session(const struct kobject *kobj)
+{
+	return container_of(kobj, struct perf_persistent_session, kobj);
+}
+
 /**
  * struct perf_persistent_event - an event as a member of its session
  * @users: creator's fd, consumers' files, and the session until the event is claimed
  * @session: the session, with a reference
- * @event: the event; its first reference is what the last user gives up
+ * @event: the event; its first reference is dropped by the last user
  * @rb: the event's buffer, with a reference; never changes
  * @cpu: event->cpu at UNCLAIM, -1 if it follows a task; a PMU may move the event later
  * @index: number of the event on its CPU
- * @user: who was charged a page for a member that brought no buffer, or NULL
+ * @charge: one page, for a member that shares the buffer of another; else empty
  * @claimed: taken back; no longer on session->events
- * @resume: while its CPU is away: is it to run when that is back? Protected by ctx->mutex
  * @claim_entry: private to perf_persistent_take_all()
  * @member_entry: on session->members
- * @rcu: for perf_persistent_all_members(), which comes here from the buffer
+ * @rcu: for perf_persistent_all_members(), which finds the member by its buffer
  */
 struct perf_persistent_event {
 	refcount_t			users;
@@ -86,9 +104,8 @@ struct perf_persistent_event {
 	struct perf_buffer		*rb;
 	int				cpu;
 	u32				index;
-	struct user_struct		*user;
+	struct perf_rb_charge		charge;
 	bool				claimed;
-	bool				resume;
 	struct list_head		claim_entry;
 	struct list_head		member_entry;
 	struct rcu_head			rcu;
@@ -104,45 +121,49 @@ static inline unsigned long perf_persistent_key(int cpu, u32 index)
 	return ((unsigned long)(cpu + 1) << PERF_PERSISTENT_INDEX_BITS) | index;
 }
 
-/* persistent.c: see "Locking" there */
+/* member.c; what the locks protect: see "Locking" in session.c */
 extern struct mutex perf_persistent_mutex;
 extern struct mutex perf_persistent_lock;
+
+static inline void perf_persistent_assert_readable(void)
+{
+	lockdep_assert(lockdep_is_held(&perf_persistent_mutex) ||
+		       lockdep_is_held(&perf_persistent_lock));
+}
+
+u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
+bool perf_persistent_gone(struct perf_persistent_event *pe);
+u32 perf_persistent_event_state(struct perf_persistent_event *pe);
+bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_buffer *rb,
+				 struct perf_event *joining);
+int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pages,
+			   bool complete);
+void perf_persistent_put(struct perf_persistent_event *pe);
+
+/* access.c */
+int perf_persistent_may_open(struct perf_event *event);
+int perf_persistent_may_read(struct perf_persistent_event *pe);
+
+/* sysfs.c */
+extern const struct sysfs_ops perf_persistent_sysfs_ops;
+extern const struct attribute_group *perf_persistent_session_groups[];
+int perf_persistent_publish(struct perf_persistent_session *s);
+void perf_persistent_unpublish(struct perf_persistent_session *s);
+
+/* session.c */
 extern struct list_head perf_persistent_sessions;
 
+bool perf_persistent_name_valid(const char *name);
+u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
+struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
 int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
 			    u32 *id);
 int perf_persistent_claim(struct perf_persistent_event *pe);
 struct perf_persistent_session *perf_persistent_make(const char *name, struct perf_event **events,
 						     unsigned int nr, unsigned long size);
 void perf_persistent_end_all(struct perf_persistent_session *s);
-struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
-void perf_persistent_put(struct perf_persistent_event *pe);
-int perf_persistent_may_read(struct perf_persistent_event *pe);
-u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
-u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
-bool perf_persistent_gone(struct perf_persistent_event *pe);
-u32 perf_persistent_event_state(struct perf_persistent_event *pe);
 
-/* persistent_buffer.c */
-struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event,
-						 unsigned long nr_pages);
-void perf_persistent_free_buffer(struct perf_buffer *rb);
-bool perf_persistent_wants_buffer(struct perf_event *event);
-int perf_persistent_adopt_buffer(struct perf_persistent_event *pe, struct perf_buffer **spare,
-				 bool complete);
-bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_buffer *rb,
-				 struct perf_event *joining);
-void perf_persistent_drop_buffer(struct perf_persistent_event *pe);
-
-/* persistent_ioctl.c */
+/* ioctl.c */
 long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg);
 
-/* persistent_name.c */
-bool perf_persistent_name_valid(const char *name);
-
-/* persistent_sysfs.c */
-extern const struct kobj_type perf_persistent_ktype;
-int perf_persistent_publish(struct perf_persistent_session *s);
-void perf_persistent_unpublish(struct perf_persistent_session *s);
-
-#endif /* _KERNEL_EVENTS_PERSISTENT_TYPES_H */
+#endif /* _KERNEL_EVENTS_PERSISTENT_INTERNAL_H */

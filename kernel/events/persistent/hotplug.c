@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: CPUs that go offline and return
+ *
+ * An event of a session returns with its CPU: core.c notes whether it is to run, and
+ * perf_event_reinstall() puts it back. This file calls it, and wakes the readers for both:
+ *
+ *	CPU goes down				CPU comes up
+ *
+ *	CPUHP_AP_PERF_ONLINE			CPUHP_PERF_PREPARE
+ *	  core.c takes the events off		  core.c: the context takes events again
+ *	CPUHP_BP_PREPARE_DYN			CPUHP_AP_ONLINE_DYN
+ *	  the work is queued: readers are	  the work is queued: the events are put
+ *	  woken, to see OFFLINE			  back, the readers woken
+ *
+ * A work item does it, soon after, since callbacks of the CPU's hotplug cannot take
+ * perf_persistent_mutex:
+ *
+ *	perf_persistent_mutex			UNCLAIM of an event that follows a task
+ *	  perf_event_context::mutex (a task's)	the task exits, with a tracepoint's event
+ *	    event_mutex, tracepoints_mutex	another tracepoint is switched on
+ *	      cpu_hotplug_lock			and waits for the CPU
+ *
+ * Until the work item has run, the event is OFFLINE although its CPU is not.
+ * perf_event_reinstall() needs a CPU that stays online: it takes cpu_hotplug_lock below
+ * perf_persistent_mutex and above the mutex of the CPU's context, as the base does.
+ *
+ * An event that was claimed is an ordinary event, and is not put back. UNCLAIM of an event
+ * that is away fails (ENODEV).
+ *
+ * All of this happens between two records of that CPU: the buffer keeps its records, and
+ * new ones are written below them.
+ */
+#include <linux/cleanup.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+
+/* CPUs that went offline or returned since the work item ran */
+static struct cpumask perf_persistent_changed_cpus;
+
+/* Wake the readers: the state has changed. */
+static void perf_persistent_tell(struct perf_persistent_event *pe)
+{
+	perf_persistent_wakeup(pe->rb);
+	wake_up_all(&pe->event->waitq);
+}
+
+static void perf_persistent_follow_cpu(unsigned int cpu)
+{
+	struct perf_persistent_session *s;
+	struct perf_persistent_event *pe;
+	unsigned long key;
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	list_for_each_entry(s, &perf_persistent_sessions, entry) {
+		xa_for_each(&s->events, key, pe) {
+			if (READ_ONCE(pe->event->cpu) != cpu)
+				continue;
+			perf_event_reinstall(pe->event, cpu);
+			perf_persistent_tell(pe);
+		}
+	}
+}
+
+static void perf_persistent_follow_cpus(struct work_struct *work)
+{
+	unsigned int cpu;
+
+	guard(mutex)(&perf_persistent_mutex);
+
+	for_each_possible_cpu(cpu) {
+		if (cpumask_test_and_clear_cpu(cpu, &perf_persistent_changed_cpus))
+			perf_persistent_follow_cpu(cpu);
+	}
+}
+
+static DECLARE_WORK(perf_persistent_work, perf_persistent_follow_cpus);
+
+/* Takes no lock: see above. */
+static int perf_persistent_cpu_changed(unsigned int cpu)
+{
+	cpumask_set_cpu(cpu, &perf_persistent_changed_cpus);
+	schedule_work(&perf_persistent_work);
+	return 0;
+}
+
+/* A device_initcall: before the first session can be made. */
+static int __init perf_persistent_hotplug_init(void)
+{
+	int ret;
+
+	ret = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "perf/persistent:prepare", NULL,
+					perf_persistent_cpu_changed);
+	if (ret < 0)
+		return ret;
+
+	ret = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "perf/persistent:online",
+					perf_persistent_cpu_changed, NULL);
+	return min(ret, 0);
+}
+device_initcall(perf_persistent_hotplug_init);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sealed ring buffers
+ *
+ * The readers of a sealed buffer see what its events record, and nothing else. While
+ * rb->sealed is not zero
+ *
+ *  - no event is attached to the buffer (ring_buffer_attach()), nor redirected into or
+ *    out of it (SET_OUTPUT): EBUSY;
+ *  - PAUSE_OUTPUT fails with EBUSY;
+ *  - user space cannot make the header page writable: a write through a mapping faults
+ *    with SIGBUS. A buffer whose header page was writable once, rb->user_writable,
+ *    cannot be sealed.
+ *
+ * Events that were attached before stay attached: whoever seals a buffer checks
+ * rb->event_list afterwards.
+ *
+ * rb->sealed counts those that rely on the seal. It and rb->user_writable are changed
+ * under rb->event_lock, and each of the above checks it under that lock at the step that
+ * it forbids. So of two that race, one finds the other: a seal is set before an event is
+ * put on rb->event_list, and the event is refused; or after, and whoever sealed the
+ * buffer finds the event on the list. The same holds for the pause and the writable page.
+ * SET_OUTPUT looks at it without the lock before, only to fail early.
+ *
+ * Nothing of this is in the path of a record.
+ */
+#include <linux/cleanup.h>
+#include <linux/perf_event.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+
+#include "internal.h"
+
+/**
+ * perf_rb_seal - seal a ring buffer
+ * @rb: the buffer
+ *
+ * A paused buffer stays paused; rb_toggle_paused() resumes it.
+ *
+ * Return: 0, or -EINVAL if user space may write to the header page
+ */
+int perf_rb_seal(struct perf_buffer *rb)
+{
+	guard(spinlock_irqsave)(&rb->event_lock);
+
+	if (rb->user_writable)
+		return -EINVAL;
+
+	WRITE_ONCE(rb->sealed, rb->sealed + 1);
+	return 0;
+}
+
+/**
+ * perf_rb_unseal - undo perf_rb_seal()
+ * @rb: the buffer; it stays sealed while others rely on it
+ */
+void perf_rb_unseal(struct perf_buffer *rb)
+{
+	guard(spinlock_irqsave)(&rb->event_lock);
+
+	WRITE_ONCE(rb->sealed, rb->sealed - 1);
+}
+
+/**
+ * perf_rb_toggle_paused - rb_toggle_paused(), unless the buffer is sealed
+ * @rb: the buffer
+ * @pause: whether to pause or to resume
+ *
+ * Return: 0, or -EBUSY if it is sealed
+ */
+int perf_rb_toggle_paused(struct perf_buffer *rb, bool pause)
+{
+	guard(spinlock_irqsave)(&rb->event_lock);
+
+	if (perf_rb_sealed(rb))
+		return -EBUSY;
+
+	rb_toggle_paused(rb, pause);
+	return 0;
+}
+
+/**
+ * perf_rb_allow_write - make the header page writable for user space
+ * @event: the event whose buffer is mapped
+ *
+ * Return: false if the buffer is sealed
+ */
+bool perf_rb_allow_write(struct perf_event *event)
+{
+	struct perf_buffer *rb;
+
+	guard(rcu)();
+	rb = rcu_dereference(event->rb);
+	if (!rb)
+		return true;
+
+	guard(spinlock_irqsave)(&rb->event_lock);
+	if (perf_rb_sealed(rb))
+		return false;
+
+	rb->user_writable = true;
+	return true;
+}
