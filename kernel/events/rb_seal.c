@@ -24,9 +24,7 @@
  *
  * Nothing of this is in the path of a record.
  */
-#include <linux/cleanup.h>
 #include <linux/perf_event.h>
-#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 
 #include "internal.h"
@@ -41,13 +39,17 @@
  */
 int perf_rb_seal(struct perf_buffer *rb)
 {
-	guard(spinlock_irqsave)(&rb->event_lock);
+	unsigned long flags;
+	int err = -EINVAL;
 
-	if (rb->user_writable)
-		return -EINVAL;
+	spin_lock_irqsave(&rb->event_lock, flags);
+	if (!rb->user_writable) {
+		WRITE_ONCE(rb->sealed, rb->sealed + 1);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&rb->event_lock, flags);
 
-	WRITE_ONCE(rb->sealed, rb->sealed + 1);
-	return 0;
+	return err;
 }
 
 /**
@@ -56,9 +58,11 @@ int perf_rb_seal(struct perf_buffer *rb)
  */
 void perf_rb_unseal(struct perf_buffer *rb)
 {
-	guard(spinlock_irqsave)(&rb->event_lock);
+	unsigned long flags;
 
+	spin_lock_irqsave(&rb->event_lock, flags);
 	WRITE_ONCE(rb->sealed, rb->sealed - 1);
+	spin_unlock_irqrestore(&rb->event_lock, flags);
 }
 
 /**
@@ -70,13 +74,17 @@ void perf_rb_unseal(struct perf_buffer *rb)
  */
 int perf_rb_toggle_paused(struct perf_buffer *rb, bool pause)
 {
-	guard(spinlock_irqsave)(&rb->event_lock);
+	unsigned long flags;
+	int err = -EBUSY;
 
-	if (perf_rb_sealed(rb))
-		return -EBUSY;
+	spin_lock_irqsave(&rb->event_lock, flags);
+	if (!perf_rb_sealed(rb)) {
+		rb_toggle_paused(rb, pause);
+		err = 0;
+	}
+	spin_unlock_irqrestore(&rb->event_lock, flags);
 
-	rb_toggle_paused(rb, pause);
-	return 0;
+	return err;
 }
 
 /**
@@ -87,17 +95,19 @@ int perf_rb_toggle_paused(struct perf_buffer *rb, bool pause)
  */
 bool perf_rb_allow_write(struct perf_event *event)
 {
-	struct perf_buffer *rb;
+	struct perf_buffer *rb = ring_buffer_get(event);
+	unsigned long flags;
+	bool allowed;
 
-	guard(rcu)();
-	rb = rcu_dereference(event->rb);
 	if (!rb)
 		return true;
 
-	guard(spinlock_irqsave)(&rb->event_lock);
-	if (perf_rb_sealed(rb))
-		return false;
+	spin_lock_irqsave(&rb->event_lock, flags);
+	allowed = !perf_rb_sealed(rb);
+	if (allowed)
+		rb->user_writable = true;
+	spin_unlock_irqrestore(&rb->event_lock, flags);
 
-	rb->user_writable = true;
-	return true;
+	ring_buffer_put(rb);
+	return allowed;
 }

@@ -39,6 +39,10 @@ refuses_bad_names()
 	for name in 1x a/b 'a b' event7 -x "$(printf 'x%.0s' $(seq 64))"; do
 		fails 1 'cannot be the name' perf record -P "$name" -e cpu-clock -a
 	done
+	# The kernel accepts these; the event parser reads them as words of its own.
+	for name in period id cycles LLC-loads L2 r1a8; do
+		fails 1 'the event parser' perf record -P "$name" -e cpu-clock -a
+	done
 }
 
 reads_alone()

@@ -416,7 +416,7 @@ static void maker__unclaim_error(struct maker *m, int err)
 		       m->name);
 		break;
 	case -EINVAL:
-		pr_err("The kernel refuses '%s' as a persistent session: its name is reserved, or one of its events cannot be persistent (AUX area, groups).\n",
+		pr_err("The kernel refuses '%s' as a persistent session: one of its events cannot be persistent (AUX area, groups).\n",
 		       m->name);
 		break;
 	case -EOPNOTSUPP:

@@ -131,7 +131,8 @@ static int check_common(const struct persistent_opts *p, struct record_opts *opt
 static int check_make(struct persistent_opts *p, struct evlist *evlist,
 		      struct record_opts *opts, int argc)
 {
-	const char *error = persistent__name_error(p->make);
+	const char *error = p->add ? persistent__name_error(p->make) :
+				     persistent__new_name_error(p->make);
 	bool cpus = opts->target.system_wide || opts->target.cpu_list;
 	bool tasks = opts->target.pid || opts->target.tid;
 	struct evsel *evsel;

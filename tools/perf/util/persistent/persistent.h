@@ -103,6 +103,7 @@ int persistent__list(struct persistent_entry **entries, int *nr);
 void persistent__free_list(struct persistent_entry *entries, int nr);
 bool persistent__find_id(const char *name, u64 *id);
 const char *persistent__name_error(const char *name);
+const char *persistent__new_name_error(const char *name);
 const char *persistent__state_name(u32 state);
 
 struct persistent_session *persistent_session__open(const char *what);

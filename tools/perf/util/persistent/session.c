@@ -232,26 +232,6 @@ out_nomem:
 	return -ENOMEM;
 }
 
-/* Why the kernel will not take @name for a session, or NULL. */
-const char *persistent__name_error(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (!len)
-		return "it is empty";
-	if (len >= PERF_PERSISTENT_NAME_LEN)
-		return "it is longer than 63 characters";
-	if (!isalpha(name[0]) && name[0] != '_')
-		return "it must begin with a letter or '_'";
-	for (size_t i = 1; i < len; i++) {
-		if (!isalnum(name[i]) && name[i] != '_' && name[i] != '-')
-			return "only letters, digits, '_' and '-' may be in it";
-	}
-	if (strstarts(name, "event") && len > 5 && strspn(name + 5, "0123456789") == len - 5)
-		return "names of the form event<N> are given by the kernel";
-	return NULL;
-}
-
 bool persistent_event__is_sideband(const struct persistent_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
