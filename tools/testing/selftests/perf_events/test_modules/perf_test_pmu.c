@@ -103,15 +103,33 @@ static size_t task_size(struct test_pmu *tp)
 	return struct_size_t(struct test_task, frames, tp->depth);
 }
 
-#if TASK_DATA
-#define sched_cb_inc	perf_sched_cb_inc
-#define sched_cb_dec	perf_sched_cb_dec
+/*
+ * The PMUs that use pmu::sched_task() are built in, so the functions they call are not
+ * exported: a kprobe finds them.
+ */
+static void (*sched_cb_inc)(struct pmu *pmu);
+static void (*sched_cb_dec)(struct pmu *pmu);
+
+static void *find_function(const char *name)
+{
+	struct kprobe kp = { .symbol_name = name, .flags = KPROBE_FLAG_DISABLED };
+	void *addr;
+
+	if (register_kprobe(&kp))
+		return NULL;
+	addr = kp.addr;
+	unregister_kprobe(&kp);
+	return addr;
+}
 
 static bool find_functions(void)
 {
-	return true;
+	sched_cb_inc = find_function("perf_sched_cb_inc");
+	sched_cb_dec = find_function("perf_sched_cb_dec");
+	return sched_cb_inc && sched_cb_dec;
 }
 
+#if TASK_DATA
 /* A task has data of one PMU. That need not be ours, if no event of ours asked for it. */
 static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
 {
@@ -154,29 +172,6 @@ static bool has_users(struct test_cpu *cpu, struct test_task *data)
 	return cpu->users;
 }
 #else
-/* There the PMUs with such data are part of the kernel: what they call is not exported. */
-static void (*sched_cb_inc)(struct pmu *pmu);
-static void (*sched_cb_dec)(struct pmu *pmu);
-
-static void *find_function(const char *name)
-{
-	struct kprobe kp = { .symbol_name = name, .flags = KPROBE_FLAG_DISABLED };
-	void *addr;
-
-	if (register_kprobe(&kp))
-		return NULL;
-	addr = kp.addr;
-	unregister_kprobe(&kp);
-	return addr;
-}
-
-static bool find_functions(void)
-{
-	sched_cb_inc = find_function("perf_sched_cb_inc");
-	sched_cb_dec = find_function("perf_sched_cb_dec");
-	return sched_cb_inc && sched_cb_dec;
-}
-
 static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
 {
 	return NULL;
