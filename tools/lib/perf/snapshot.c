@@ -152,6 +152,7 @@ struct cpu_mask {
 
 struct perf_snapshot {
 	struct perf_snapshot_buffer	buf;
+	bool				is_mapping;	/* buf.base is ours to unmap */
 	struct perf_snapshot_info	info;
 	const unsigned char		*data;		/* of the ring buffer */
 	size_t				size;		/* of the ring buffer */
@@ -206,15 +207,15 @@ static uint64_t distance(uint64_t from, uint64_t to)
 }
 
 /*
- * Number of bytes in the buffer at the time of head that the caller needs. On a
- * 32-bit kernel it is too small after each 4 GiB, for the length of one buffer.
+ * Number of bytes in the buffer at @head that the caller needs. On a 32-bit kernel it
+ * is too small after each 4 GiB, for the length of one buffer.
  */
-static uint64_t wanted(const struct perf_snapshot *snap)
+static uint64_t wanted(const struct perf_snapshot *snap, uint64_t head)
 {
-	uint64_t len = distance(snap->info.head, 0);
+	uint64_t len = distance(head, 0);
 
 	if (snap->incremental) {
-		uint64_t since = distance(snap->info.head, snap->last_head);
+		uint64_t since = distance(head, snap->last_head);
 
 		if (since < len)
 			len = since;
@@ -268,7 +269,7 @@ static int copy_ring(struct perf_snapshot *snap, size_t max, size_t first,
 	if (snap->info.head % RECORD_ALIGN)
 		return -EBADMSG;
 
-	len = wanted(snap);
+	len = wanted(snap, snap->info.head);
 	if (len > max)
 		len = max;
 	snap->copied = len;
@@ -520,7 +521,7 @@ static int index_records(struct perf_snapshot *snap)
 static int conclude(struct perf_snapshot *snap)
 {
 	struct perf_snapshot_info *info = &snap->info;
-	uint64_t in_buffer = wanted(snap);
+	uint64_t in_buffer = wanted(snap, snap->info.head);
 
 	info->wrapped = distance(info->head, 0) > snap->size;
 	info->given_up = in_buffer - snap->intact;
@@ -575,14 +576,13 @@ static void forget(struct perf_snapshot *snap)
 
 /*
  * Populate the memory of the copy: page faults during the copy would let the writer run
- * ahead. A buffer that is not full gets only what it needs.
+ * ahead. A buffer that is not full, or has little new, gets only what it needs.
  */
 static void populate(struct perf_snapshot *snap)
 {
-	uint64_t len = distance(load_head(snap), 0);
-	size_t margin = snap->size / MARGIN;
+	uint64_t len = wanted(snap, load_head(snap));
+	size_t margin = (snap->incremental ? len : snap->size) / MARGIN;
 
-	len = len < snap->size ? len : snap->size;
 	if (snap->populated && len <= snap->populated)
 		return;
 	len = len + margin < snap->size ? len + margin : snap->size;
@@ -592,9 +592,11 @@ static void populate(struct perf_snapshot *snap)
 	snap->populated = len;
 }
 
-int perf_snapshot__prepare(struct perf_snapshot *snap)
+int perf_snapshot__prepare(struct perf_snapshot *snap, unsigned int flags)
 {
 	void *copy = snap->copy;
+
+	snap->incremental = (flags & PERF_SNAPSHOT_INCREMENTAL) && snap->has_last;
 
 	if (!copy)
 		copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE,
@@ -618,19 +620,13 @@ void perf_snapshot__release(struct perf_snapshot *snap)
 	snap->room = 0;
 }
 
-int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
+/* Try the ways. */
+static int take_any_way(struct perf_snapshot *snap, unsigned int flags)
 {
 	enum perf_snapshot_way way;
 	unsigned int retries = 0;
 	int err = -EOPNOTSUPP;
 	int ret;
-
-	forget(snap);
-	ret = perf_snapshot__prepare(snap);
-	if (ret)
-		return ret;
-
-	snap->incremental = (flags & PERF_SNAPSHOT_INCREMENTAL) && snap->has_last;
 
 	for (way = PERF_SNAPSHOT_IOCTL; way <= PERF_SNAPSHOT_PAUSE; way++) {
 		if ((flags | snap->unknown) & ways[way].exclude)
@@ -654,6 +650,18 @@ int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
 
 	forget(snap);
 	snap->info.retries = retries;
+	return err;
+}
+
+int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
+{
+	int err;
+
+	forget(snap);
+	err = perf_snapshot__prepare(snap, flags);
+	if (!err)
+		err = take_any_way(snap, flags);
+	snap->info.err = err;
 	return err;
 }
 
@@ -778,10 +786,43 @@ struct perf_snapshot *perf_snapshot__new(const struct perf_snapshot_buffer *buf)
 	return snap;
 }
 
+struct perf_snapshot *perf_snapshot__new_fd(int fd, int cpu, size_t data_size)
+{
+	struct perf_snapshot_buffer buf = {
+		.fd	= fd,
+		.cpu	= cpu,
+		.len	= data_size + sysconf(_SC_PAGESIZE),
+	};
+	struct perf_snapshot *snap;
+	int err;
+
+	buf.base = mmap(NULL, buf.len, PROT_READ, MAP_SHARED, fd, 0);
+	if (buf.base == MAP_FAILED)
+		return NULL;
+
+	snap = perf_snapshot__new(&buf);
+	if (!snap) {
+		err = errno;
+		munmap(buf.base, buf.len);
+		errno = err;
+		return NULL;
+	}
+	snap->is_mapping = true;
+	return snap;
+}
+
+const struct perf_event_mmap_page *
+perf_snapshot__header_page(const struct perf_snapshot *snap)
+{
+	return snap->buf.base;
+}
+
 void perf_snapshot__delete(struct perf_snapshot *snap)
 {
 	if (!snap)
 		return;
 	perf_snapshot__release(snap);
+	if (snap->is_mapping)
+		munmap(snap->buf.base, snap->buf.len);
 	free(snap);
 }

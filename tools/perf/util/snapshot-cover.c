@@ -67,12 +67,11 @@ static void snapshot_cover__count(struct snapshot_cover *cover, const union perf
  * snapshot_cover__fill - describe the last snapshot of a buffer
  * @cover: the description
  * @cpu: CPU of the buffer, or -1
- * @err: return value of perf_snapshot__take()
  * @snap: the snapshot
  * @evlist: the events of the records, used to find their times
  */
-void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
-			  struct perf_snapshot *snap, struct evlist *evlist)
+void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, struct perf_snapshot *snap,
+			  struct evlist *evlist)
 {
 	const struct perf_snapshot_info *info = perf_snapshot__info(snap);
 	union perf_event *event = NULL;
@@ -80,7 +79,7 @@ void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
 
 	*cover = (struct snapshot_cover) {
 		.cpu		= cpu,
-		.err		= err,
+		.err		= info->err,
 		.way		= info->way,
 		.wrapped	= info->wrapped,
 		.retries	= info->retries,
@@ -90,7 +89,7 @@ void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
 		.given_up	= info->given_up,
 		.gap		= info->gap,
 	};
-	if (err)
+	if (info->err)
 		return;
 
 	while ((event = perf_snapshot__newer(snap, event)) != NULL)
@@ -180,35 +179,26 @@ static void mmap__report_cover(const struct mmap *map)
  */
 int evlist__snapshot_bkw_mmap(struct evlist *evlist, struct mmap **maps, int nr_maps)
 {
-	int i, last_err = 0, nr_read = 0;
+	struct perf_snapshot_set *set = perf_snapshot_set__new();
+	int err = set ? 0 : -ENOMEM;
 
-	/* perf_snapshot__take() reports the error if this fails. */
-	for (i = 0; i < nr_maps; i++) {
+	for (int i = 0; i < nr_maps && !err; i++) {
 		if (maps[i]->core.base)
-			perf_snapshot__prepare(maps[i]->snapshot);
+			err = perf_snapshot_set__add(set, maps[i]->snapshot);
 	}
+	if (err)
+		goto out_delete;
 
-	for (i = 0; i < nr_maps; i++) {
+	err = perf_snapshot_set__take(set, PERF_SNAPSHOT_INCREMENTAL);
+	for (int i = 0; i < nr_maps; i++) {
 		struct mmap *map = maps[i];
 
 		if (!map->core.base)
 			continue;
-		map->cover.err = perf_snapshot__take(map->snapshot, PERF_SNAPSHOT_INCREMENTAL);
-		if (map->cover.err)
-			last_err = map->cover.err;
-		else
-			nr_read++;
-	}
-
-	for (i = 0; i < nr_maps; i++) {
-		struct mmap *map = maps[i];
-
-		if (!map->core.base)
-			continue;
-		snapshot_cover__fill(&map->cover, map->core.cpu.cpu, map->cover.err,
-				     map->snapshot, evlist);
+		snapshot_cover__fill(&map->cover, map->core.cpu.cpu, map->snapshot, evlist);
 		mmap__report_cover(map);
 	}
-
-	return nr_read ? 0 : last_err;
+out_delete:
+	perf_snapshot_set__delete(set);
+	return err;
 }

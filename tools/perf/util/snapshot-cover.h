@@ -51,8 +51,8 @@ struct snapshot_cover {
 	u64			throttled;
 };
 
-void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, int err,
-			  struct perf_snapshot *snap, struct evlist *evlist);
+void snapshot_cover__fill(struct snapshot_cover *cover, int cpu, struct perf_snapshot *snap,
+			  struct evlist *evlist);
 void snapshot_cover__add(struct snapshot_cover *cover, const struct snapshot_cover *later);
 int snapshot_cover__scnprintf(const struct snapshot_cover *cover, char *buf, size_t size);
 

@@ -21,6 +21,7 @@
 #include <perf/mmap.h>
 #include <perf/snapshot.h>
 #include <perf/threadmap.h>
+#include <internal/mmap.h>
 #include <internal/tests.h>
 #include "tests.h"
 
@@ -135,6 +136,102 @@ static int check_ways(struct perf_evlist *evlist)
 	return 0;
 }
 
+static struct perf_snapshot *new_fd(struct perf_mmap *map)
+{
+	return perf_snapshot__new_fd(map->fd, map->cpu.cpu, map->mask + 1);
+}
+
+/* All snapshots of the set hold the records first..last, by the same take. */
+static int check_set(struct perf_snapshot_set *set, int first, int last)
+{
+	struct perf_snapshot *snap;
+	size_t i;
+
+	for (i = 0; (snap = perf_snapshot_set__get(set, i)); i++) {
+		__T("no error", !perf_snapshot__info(snap)->err);
+		__T("order", !check_order(snap, first, last));
+	}
+	__T("all were visited", i == perf_snapshot_set__nr(set));
+	return 0;
+}
+
+/*
+ * One of the descriptors answers no ioctl, and there is no other way: that buffer cannot
+ * be read, the others can.
+ */
+static int check_set_error(struct perf_mmap *map, struct perf_snapshot_set *set, int last)
+{
+	struct perf_snapshot_buffer buf = {
+		.fd	= -1,
+		.cpu	= map->cpu.cpu,
+		.base	= map->base,
+		.len	= map->mask + 1 + sysconf(_SC_PAGESIZE),
+	};
+	struct perf_snapshot *broken = perf_snapshot__new(&buf);
+	unsigned int ioctl_only = PERF_SNAPSHOT_NO_HOP | PERF_SNAPSHOT_NO_PAUSE;
+	struct perf_snapshot_set *alone = perf_snapshot_set__new();
+
+	__T("new", broken && alone);
+	__T("add", !perf_snapshot_set__add(alone, broken));
+	__T("none can be read", perf_snapshot_set__take(alone, ioctl_only) == -EBADF);
+	__T("its error", perf_snapshot__info(broken)->err == -EBADF);
+	__T("it has no records", !perf_snapshot__newer(broken, NULL));
+
+	__T("add", !perf_snapshot_set__add(set, broken));
+	__T("one cannot be read", !perf_snapshot_set__take(set, ioctl_only));
+	__T("its error", perf_snapshot__info(broken)->err == -EBADF);
+	__T("the others", !check_order(perf_snapshot_set__get(set, 0), 0, last));
+
+	perf_snapshot_set__delete(alone);
+	perf_snapshot_set__delete(set);
+	perf_snapshot__delete(broken);
+	return 0;
+}
+
+/* Writes 20 records from @next on. Two snapshots are of the same buffer: both must see it. */
+static int check_sets(struct perf_evlist *evlist, int next)
+{
+	struct perf_mmap *map = perf_evlist__next_mmap(evlist, NULL, true);
+	struct perf_snapshot *snaps[2] = { perf_snapshot__new_mmap(map), new_fd(map) };
+	struct perf_snapshot_set *set = perf_snapshot_set__new();
+	const struct perf_event_mmap_page *page;
+	bool has_ioctl;
+
+	__T("new", snaps[0] && snaps[1] && set);
+	page = perf_snapshot__header_page(snaps[1]);
+	__T("a mapping of its own", page != map->base && page->data_size == (__u64)map->mask + 1);
+	__T("an empty set", !perf_snapshot_set__take(set, 0) && !perf_snapshot_set__nr(set));
+	__T("no snapshot", perf_snapshot_set__add(set, NULL) == -EINVAL);
+	__T("add", !perf_snapshot_set__add(set, snaps[0]));
+	__T("add", !perf_snapshot_set__add(set, snaps[1]));
+	__T("in order", perf_snapshot_set__get(set, 0) == snaps[0] &&
+	    perf_snapshot_set__get(set, 1) == snaps[1] && !perf_snapshot_set__get(set, 2));
+
+	__T("write", !write_names(next, 10));
+	__T("prepare", !perf_snapshot_set__prepare(set, 0));
+	__T("take", !perf_snapshot_set__take(set, 0));
+	__T("all", !check_set(set, 0, next + 9));
+	has_ioctl = perf_snapshot__info(snaps[0])->way == PERF_SNAPSHOT_IOCTL;
+
+	/* Where the last ones ended, whether the memory was kept or not. */
+	__T("write", !write_names(next + 10, 5));
+	__T("take", !perf_snapshot_set__take(set, PERF_SNAPSHOT_INCREMENTAL));
+	__T("what is new", !check_set(set, next + 10, next + 14));
+	perf_snapshot_set__release(set);
+	__T("released", !perf_snapshot__newer(snaps[0], NULL));
+	__T("write", !write_names(next + 15, 5));
+	__T("take", !perf_snapshot_set__take(set, PERF_SNAPSHOT_INCREMENTAL));
+	__T("what is new", !check_set(set, next + 15, next + 19));
+
+	if (has_ioctl)
+		__T("errors", !check_set_error(map, set, next + 19));
+	else
+		perf_snapshot_set__delete(set);
+	perf_snapshot__delete(snaps[0]);
+	perf_snapshot__delete(snaps[1]);
+	return 0;
+}
+
 /* One backward buffer that takes the COMM records of this CPU. */
 static int test_backward(int cpu)
 {
@@ -168,6 +265,7 @@ static int test_backward(int cpu)
 	__T("failed to mmap evlist", !perf_evlist__mmap(evlist, 4));
 
 	__T("snapshots", !check_ways(evlist));
+	__T("sets", !check_sets(evlist, 45));
 
 	perf_evlist__munmap(evlist);
 	perf_evlist__close(evlist);

@@ -189,21 +189,12 @@ bool persistent_record_time(const union perf_event *event, void *data, __u64 *ti
 int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
 			     struct persistent_window *window)
 {
-	struct perf_snapshot_buffer buf = {
-		.fd  = event->fd,
-		.cpu = event->cpu,
-		.len = event->data_size + page_size,
-	};
 	struct perf_snapshot *snap;
 	__u64 oldest, newest;
 	int err;
 
 	*window = (struct persistent_window){ };
-	buf.base = mmap(NULL, buf.len, PROT_READ, MAP_SHARED, buf.fd, 0);
-	if (buf.base == MAP_FAILED)
-		return -errno;
-
-	snap = perf_snapshot__new(&buf);
+	snap = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size);
 	err = snap ? perf_snapshot__take(snap, PERF_SNAPSHOT_NO_PAUSE) : -errno;
 	if (!err && !perf_snapshot__window(snap, persistent_record_time, evlist,
 					   &oldest, &newest)) {
@@ -213,7 +204,6 @@ int persistent_event__window(const struct persistent_event *event, struct evlist
 	}
 
 	perf_snapshot__delete(snap);
-	munmap(buf.base, buf.len);
 	return err;
 }
 

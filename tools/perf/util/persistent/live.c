@@ -16,56 +16,35 @@
 #include "../evlist.h"
 #include "../util.h"
 
-#include <internal/lib.h>
 #include <linux/err.h>
 #include <linux/string.h>
 #include <perf/cpumap.h>
 #include <perf/snapshot.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 struct live_buffer {
-	void			*base;
-	size_t			len;
 	struct perf_snapshot	*snap;
 	bool			sideband;
-	bool			failed;
 };
 
 struct persistent_live {
 	struct persistent_session	*ps;
 	struct evlist			*evlist;
+	struct perf_snapshot_set	*set;
 	struct live_buffer		*buffers;	/* samples before side-band */
 	int				nr_buffers;
 	u64				gap;
 };
-
-static int buffer__map(struct live_buffer *buf, const struct persistent_event *event)
-{
-	struct perf_snapshot_buffer snap = {
-		.fd  = event->fd,
-		.cpu = event->cpu,
-		.len = event->data_size + page_size,
-	};
-
-	snap.base = mmap(NULL, snap.len, PROT_READ, MAP_SHARED, snap.fd, 0);
-	if (snap.base == MAP_FAILED)
-		return -errno;
-
-	buf->base = snap.base;
-	buf->len = snap.len;
-	buf->snap = perf_snapshot__new(&snap);
-	return buf->snap ? 0 : -errno;
-}
 
 static int live__map(struct persistent_live *live)
 {
 	struct persistent_session *ps = live->ps;
 	int err;
 
+	live->set = perf_snapshot_set__new();
 	live->buffers = calloc(ps->nr_events, sizeof(*live->buffers));
-	if (!live->buffers)
+	if (!live->set || !live->buffers)
 		return -ENOMEM;
 
 	for (int sideband = 0; sideband < 2; sideband++) {
@@ -79,7 +58,8 @@ static int live__map(struct persistent_live *live)
 
 			buf = &live->buffers[live->nr_buffers++];
 			buf->sideband = sideband;
-			err = buffer__map(buf, event);
+			buf->snap = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size);
+			err = buf->snap ? perf_snapshot_set__add(live->set, buf->snap) : -errno;
 			if (err)
 				return err;
 		}
@@ -89,26 +69,13 @@ static int live__map(struct persistent_live *live)
 
 static int live__take(struct persistent_live *live)
 {
-	unsigned int flags = PERF_SNAPSHOT_INCREMENTAL | PERF_SNAPSHOT_NO_PAUSE;
-	int nr_read = 0, last_err = 0;
+	int err = perf_snapshot_set__take(live->set, PERF_SNAPSHOT_INCREMENTAL |
+						     PERF_SNAPSHOT_NO_PAUSE);
 
-	/* What fails here is found again by the take. */
+	/* Of one that could not be read, it is 0. */
 	for (int i = 0; i < live->nr_buffers; i++)
-		perf_snapshot__prepare(live->buffers[i].snap);
-
-	for (int i = 0; i < live->nr_buffers; i++) {
-		struct live_buffer *buf = &live->buffers[i];
-		int err = perf_snapshot__take(buf->snap, flags);
-
-		buf->failed = err;
-		if (err) {
-			last_err = err;
-			continue;
-		}
-		nr_read++;
-		live->gap += perf_snapshot__info(buf->snap)->gap;
-	}
-	return nr_read ? 0 : last_err;
+		live->gap += perf_snapshot__info(live->buffers[i].snap)->gap;
+	return err;
 }
 
 /**
@@ -204,7 +171,7 @@ int persistent_live__read(struct persistent_live *live, persistent_live_event_t 
 		for (int i = 0; !err && i < live->nr_buffers; i++) {
 			struct live_buffer *buf = &live->buffers[i];
 
-			if (buf->sideband == sideband && !buf->failed)
+			if (buf->sideband == sideband)
 				err = buffer__deliver(buf, live, process, data);
 		}
 	}
@@ -225,12 +192,10 @@ void persistent_live__delete(struct persistent_live *live)
 	if (live->gap)
 		pr_warning("%llu bytes of records were overwritten before they were read: the buffers of '%s' are too small for that.\n",
 			   (unsigned long long)live->gap, live->ps->name);
-	for (int i = 0; i < live->nr_buffers; i++) {
+	for (int i = 0; i < live->nr_buffers; i++)
 		perf_snapshot__delete(live->buffers[i].snap);
-		if (live->buffers[i].base)
-			munmap(live->buffers[i].base, live->buffers[i].len);
-	}
 	free(live->buffers);
+	perf_snapshot_set__delete(live->set);
 	persistent_session__close(live->ps);
 	free(live);
 }

@@ -50,7 +50,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Buffers */
 
@@ -63,33 +62,14 @@ bool persistent_reader__wants(struct persistent_reader *r, const struct persiste
 	       perf_cpu_map__has(r->cpus, cpu);
 }
 
-static int buffer__map(struct persistent_buffer *buf, const struct persistent_event *event)
+static int reader__map_buffer(struct persistent_reader *r, struct persistent_buffer *buf,
+			      const struct persistent_event *event)
 {
-	struct perf_snapshot_buffer snap = {
-		.fd  = event->fd,
-		.cpu = event->cpu,
-	};
-
 	buf->event = event;
 	buf->sideband = persistent_event__is_sideband(event);
 	buf->len = event->data_size + page_size;
-	buf->base = mmap(NULL, buf->len, PROT_READ, MAP_SHARED, event->fd, 0);
-	if (buf->base == MAP_FAILED) {
-		buf->base = NULL;
-		return -errno;
-	}
-
-	snap.base = buf->base;
-	snap.len = buf->len;
-	buf->snap = perf_snapshot__new(&snap);
-	return buf->snap ? 0 : -errno;
-}
-
-static void buffer__unmap(struct persistent_buffer *buf)
-{
-	perf_snapshot__delete(buf->snap);
-	if (buf->base)
-		munmap(buf->base, buf->len);
+	buf->snap = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size);
+	return buf->snap ? perf_snapshot_set__add(r->set, buf->snap) : -errno;
 }
 
 static int reader__map(struct persistent_reader *r)
@@ -98,8 +78,9 @@ static int reader__map(struct persistent_reader *r)
 	bool samples = false;
 	int err;
 
+	r->set = perf_snapshot_set__new();
 	r->buffers = calloc(r->ps->nr_events, sizeof(*r->buffers));
-	if (!r->buffers)
+	if (!r->set || !r->buffers)
 		return -ENOMEM;
 
 	for (int sideband = 0; sideband < 2; sideband++) {
@@ -111,7 +92,7 @@ static int reader__map(struct persistent_reader *r)
 			    !persistent_reader__wants(r, event))
 				continue;
 
-			err = buffer__map(&r->buffers[r->nr_buffers++], event);
+			err = reader__map_buffer(r, &r->buffers[r->nr_buffers++], event);
 			if (err) {
 				pr_err("Cannot map the buffer of event %u on CPU %d of session '%s': %s\n",
 				       event->index, event->cpu, r->ps->name,
@@ -145,23 +126,16 @@ int persistent_reader__take(struct persistent_reader *r, unsigned int flags)
 	char msg[STRERR_BUFSIZE];
 	int last_err = 0, nr_read = 0;
 
-	/* What fails here is found again by the take. */
-	for (int i = 0; i < r->nr_buffers; i++)
-		perf_snapshot__prepare(r->buffers[i].snap);
+	perf_snapshot_set__take(r->set, flags | PERF_SNAPSHOT_NO_PAUSE);
 
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct persistent_buffer *buf = &r->buffers[i];
 
-		buf->err = perf_snapshot__take(buf->snap, flags | PERF_SNAPSHOT_NO_PAUSE);
+		buf->err = perf_snapshot__info(buf->snap)->err;
 		if (buf->err)
 			last_err = buf->err;
 		else if (!buf->sideband)
 			nr_read++;
-	}
-
-	for (int i = 0; i < r->nr_buffers; i++) {
-		struct persistent_buffer *buf = &r->buffers[i];
-
 		if (buf->err)
 			pr_err("Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
 			       buf->event->index, buf->event->cpu, r->ps->name,
@@ -205,7 +179,7 @@ static void reader__find_windows(struct persistent_reader *r)
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct persistent_buffer *buf = &r->buffers[i];
 
-		snapshot_cover__fill(&cover, buf->event->cpu, buf->err, buf->snap, r->evlist);
+		snapshot_cover__fill(&cover, buf->event->cpu, buf->snap, r->evlist);
 		if (buf->cover.data_size)
 			snapshot_cover__add(&buf->cover, &cover);
 		else
@@ -392,7 +366,8 @@ int persistent_reader__synthesize(struct persistent_reader *r)
 	struct perf_tool *tool = &r->tool;
 	int err;
 
-	err = perf_event__synth_time_conv(r->buffers[0].base, tool, process_synthesized, machine);
+	err = perf_event__synth_time_conv(perf_snapshot__header_page(r->buffers[0].snap), tool,
+					  process_synthesized, machine);
 	if (err)
 		return err;
 
@@ -473,8 +448,9 @@ void persistent_reader__exit(struct persistent_reader *r)
 		perf_session__delete(r->session);
 	evlist__delete(r->evlist);
 	for (int i = 0; i < r->nr_buffers; i++)
-		buffer__unmap(&r->buffers[i]);
+		perf_snapshot__delete(r->buffers[i].snap);
 	free(r->buffers);
+	perf_snapshot_set__delete(r->set);
 	persistent_session__close(r->ps);
 	perf_cpu_map__put(r->cpus);
 }

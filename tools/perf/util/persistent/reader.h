@@ -22,8 +22,7 @@ struct record_opts;
 /**
  * struct persistent_buffer - a ring buffer of the session
  * @event: the event that owns it
- * @base: where it is mapped
- * @len: length of the mapping
+ * @len: its size, with its header page
  * @snap: copies of it
  * @sideband: it holds no samples
  * @nr_records: records handed on from it
@@ -32,7 +31,6 @@ struct record_opts;
  */
 struct persistent_buffer {
 	const struct persistent_event	*event;
-	void				*base;
 	size_t				len;
 	struct perf_snapshot		*snap;
 	bool				sideband;
@@ -52,6 +50,7 @@ struct persistent_buffer {
  * @session: perf's idea of the file
  * @evlist: the session's events
  * @cpus: the CPUs whose samples are wanted
+ * @set: the snapshots of all buffers
  * @buffers: the buffers to read, samples before side-band
  * @nr_buffers: number of them
  * @bytes: bytes written to the file
@@ -71,6 +70,7 @@ struct persistent_reader {
 	struct perf_session		*session;
 	struct evlist			*evlist;
 	struct perf_cpu_map		*cpus;
+	struct perf_snapshot_set	*set;
 	struct persistent_buffer	*buffers;
 	int				nr_buffers;
 	u64				bytes;

@@ -18,8 +18,6 @@
 #include <perf/mmap.h>
 #include <perf/snapshot.h>
 
-#define MAX_MAPS	1024
-
 static int libperf_print(enum libperf_print_level level, const char *fmt, va_list ap)
 {
 	return level == LIBPERF_ERR ? vfprintf(stderr, fmt, ap) : 0;
@@ -32,17 +30,16 @@ static bool event_time(const union perf_event *event, void *data, __u64 *time)
 	return true;
 }
 
-static int show(struct perf_snapshot *snap, int nr)
+static int show(struct perf_snapshot *snap, size_t nr)
 {
 	const struct perf_snapshot_info *info = perf_snapshot__info(snap);
 	union perf_event *event = NULL;
 	__u64 oldest = 0, newest = 0;
-	int switches = 0, err;
+	int switches = 0;
 
-	err = perf_snapshot__take(snap, PERF_SNAPSHOT_INCREMENTAL);
-	if (err) {
-		fprintf(stderr, "buffer %d: %s\n", nr, strerror(-err));
-		return err;
+	if (info->err) {
+		fprintf(stderr, "buffer %zu: %s\n", nr, strerror(-info->err));
+		return info->err;
 	}
 
 	/* In the order in which it happened. */
@@ -50,42 +47,60 @@ static int show(struct perf_snapshot *snap, int nr)
 		switches += event->header.type == PERF_RECORD_SWITCH_CPU_WIDE;
 
 	perf_snapshot__window(snap, event_time, NULL, &oldest, &newest);
-	printf("buffer %d: %d switches in %.3f ms;", nr, switches, (newest - oldest) / 1e6);
+	printf("buffer %zu: %d switches in %.3f ms;", nr, switches, (newest - oldest) / 1e6);
 	printf(" %llu bytes given up, a gap of %llu bytes, read by %s\n",
 	       (unsigned long long)info->given_up, (unsigned long long)info->gap,
 	       perf_snapshot__way_name(info->way));
 	return 0;
 }
 
+/* All buffers at the same time; then there is time to look at them. */
+static int show_all(struct perf_snapshot_set *set)
+{
+	int err = perf_snapshot_set__take(set, PERF_SNAPSHOT_INCREMENTAL);
+	struct perf_snapshot *snap;
+	size_t i;
+
+	for (i = 0; (snap = perf_snapshot_set__get(set, i)); i++) {
+		if (show(snap, i))
+			err = -1;
+	}
+	return err;
+}
+
 static int watch(struct perf_evlist *evlist)
 {
-	struct perf_snapshot *snaps[MAX_MAPS];
-	int nr = 0, err = 0, pass, i;
+	struct perf_snapshot_set *set = perf_snapshot_set__new();
+	struct perf_snapshot *snap;
 	struct perf_mmap *map;
+	int err = 0, pass;
+	size_t i;
+
+	if (!set)
+		return -1;
 
 	/* Backward maps are a list of their own. */
 	perf_evlist__for_each_mmap(evlist, map, true) {
-		if (nr == MAX_MAPS)
-			break;
-		snaps[nr] = perf_snapshot__new_mmap(map);
-		if (!snaps[nr]) {
+		snap = perf_snapshot__new_mmap(map);
+		if (!snap)
 			perror("perf_snapshot__new_mmap");
-			err = -1;
+		err = perf_snapshot_set__add(set, snap);
+		if (err) {
+			perf_snapshot__delete(snap);
 			break;
 		}
-		nr++;
 	}
 
 	perf_evlist__enable(evlist);
 	for (pass = 0; pass < 3 && !err; pass++) {
 		sleep(1);
-		for (i = 0; i < nr && !err; i++)
-			err = show(snaps[i], i);
+		err = show_all(set);
 	}
 	perf_evlist__disable(evlist);
 
-	while (nr)
-		perf_snapshot__delete(snaps[--nr]);
+	for (i = 0; (snap = perf_snapshot_set__get(set, i)); i++)
+		perf_snapshot__delete(snap);
+	perf_snapshot_set__delete(set);
 	return err;
 }
 

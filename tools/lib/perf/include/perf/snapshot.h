@@ -19,6 +19,8 @@
  *	}
  *	perf_snapshot__delete(snap);
  *
+ * Several buffers are read together as a set, see perf_snapshot_set__take().
+ *
  * snapshot.c describes how this works and why no record can be torn. It depends
  * only on the C library and the uapi headers, so programs can also compile it
  * in.
@@ -34,8 +36,10 @@ extern "C" {
 #endif
 
 union perf_event;
+struct perf_event_mmap_page;
 struct perf_mmap;
 struct perf_snapshot;
+struct perf_snapshot_set;
 
 /**
  * struct perf_snapshot_buffer - the mapping to read
@@ -94,6 +98,7 @@ enum {
  * @retries: how many copies were thrown away, because the writer had lapped
  *	the reader
  * @way: how the copy was verified
+ * @err: what perf_snapshot__take() returned
  * @wrapped: the buffer holds the newest @data_size bytes of a longer history;
  *	false: it holds everything that was ever written to it
  */
@@ -107,6 +112,7 @@ struct perf_snapshot_info {
 	__u64			gap;
 	unsigned int		retries;
 	enum perf_snapshot_way	way;
+	int			err;
 	bool			wrapped;
 };
 
@@ -128,19 +134,35 @@ perf_snapshot__new(const struct perf_snapshot_buffer *buf);
  */
 LIBPERF_API struct perf_snapshot *perf_snapshot__new_mmap(struct perf_mmap *map);
 
+/**
+ * perf_snapshot__new_fd - the same for a buffer that is not mapped yet
+ * @fd: file descriptor of an event of the buffer; it must stay open
+ * @cpu: CPU that writes the buffer, or -1
+ * @data_size: size of the buffer in bytes, without its header page
+ *
+ * The buffer is mapped until perf_snapshot__delete().
+ *
+ * Return: the object, or NULL with errno set as by perf_snapshot__new() or mmap().
+ */
+LIBPERF_API struct perf_snapshot *perf_snapshot__new_fd(int fd, int cpu, size_t data_size);
+
 LIBPERF_API void perf_snapshot__delete(struct perf_snapshot *snap);
+
+/* The first page of the mapping, which the kernel may write to at any time */
+LIBPERF_API const struct perf_event_mmap_page *
+perf_snapshot__header_page(const struct perf_snapshot *snap);
 
 /**
  * perf_snapshot__prepare - allocate the memory for the copy
  * @snap: the buffer
+ * @flags: those of the perf_snapshot__take() to come
  *
- * The size is that of the buffer. perf_snapshot__take() allocates the memory if
- * this was not called before. To take snapshots of several buffers, call this for
- * all of them first, so that the snapshots cover the same time more closely.
+ * The address space has the size of the buffer. The part that will be copied is
+ * faulted in. perf_snapshot__take() does this if it was not called before.
  *
  * Return: 0 or -ENOMEM.
  */
-LIBPERF_API int perf_snapshot__prepare(struct perf_snapshot *snap);
+LIBPERF_API int perf_snapshot__prepare(struct perf_snapshot *snap, unsigned int flags);
 
 /**
  * perf_snapshot__release - free that memory until the next snapshot
@@ -157,8 +179,9 @@ LIBPERF_API void perf_snapshot__release(struct perf_snapshot *snap);
  *
  * The methods are tried in the order of enum perf_snapshot_way. A method that the
  * kernel does not support or does not allow is not tried again. The hop method
- * moves the calling thread to another CPU during the copy. To snapshot a set of
- * buffers, take all snapshots first and write them to disk afterwards.
+ * moves the calling thread to another CPU during the copy. The cost is that of
+ * the bytes copied: with %PERF_SNAPSHOT_INCREMENTAL the new ones, otherwise all
+ * that the buffer holds.
  *
  * Return: 0, also for an empty buffer, or
  * -EBADMSG: the header page or a record is invalid,
@@ -236,6 +259,86 @@ typedef bool (*perf_snapshot_time_t)(const union perf_event *event, void *data,
 LIBPERF_API int perf_snapshot__window(struct perf_snapshot *snap,
 				      perf_snapshot_time_t time, void *data,
 				      __u64 *oldest, __u64 *newest);
+
+/*
+ * Sets: several buffers, read so that their snapshots cover the same time
+ *
+ *	struct perf_snapshot_set *set = perf_snapshot_set__new();
+ *
+ *	perf_evlist__for_each_mmap(evlist, map, true)
+ *		perf_snapshot_set__add(set, perf_snapshot__new_mmap(map));
+ *
+ *	perf_snapshot_set__take(set, PERF_SNAPSHOT_INCREMENTAL);
+ *	for (i = 0; (snap = perf_snapshot_set__get(set, i)); i++) {
+ *		if (!perf_snapshot__info(snap)->err)
+ *			process(snap);
+ *	}
+ */
+
+/**
+ * perf_snapshot_set__new - an empty set
+ *
+ * Return: the set, or NULL without memory.
+ */
+LIBPERF_API struct perf_snapshot_set *perf_snapshot_set__new(void);
+
+/**
+ * perf_snapshot_set__delete - delete a set
+ * @set: the set, or NULL
+ *
+ * Its snapshots stay: they are the caller's.
+ */
+LIBPERF_API void perf_snapshot_set__delete(struct perf_snapshot_set *set);
+
+/**
+ * perf_snapshot_set__add - add a buffer
+ * @set: the set
+ * @snap: the buffer; it is to outlive the set, and may be in several
+ *
+ * Buffers are read in the order in which they were added: one that is to name what
+ * others hold comes after them.
+ *
+ * Return: 0, -ENOMEM, or -EINVAL if @snap is NULL.
+ */
+LIBPERF_API int perf_snapshot_set__add(struct perf_snapshot_set *set,
+				       struct perf_snapshot *snap);
+
+/* Number of buffers */
+LIBPERF_API size_t perf_snapshot_set__nr(const struct perf_snapshot_set *set);
+
+/* The buffer that was added as number @i, from 0 on; NULL if there are not as many */
+LIBPERF_API struct perf_snapshot *
+perf_snapshot_set__get(const struct perf_snapshot_set *set, size_t i);
+
+/**
+ * perf_snapshot_set__prepare - allocate the memory for all copies
+ * @set: the set
+ * @flags: those of the perf_snapshot_set__take() to come
+ *
+ * perf_snapshot_set__take() does this where it was not done.
+ *
+ * Return: 0, or -ENOMEM if that failed for one of them at least.
+ */
+LIBPERF_API int perf_snapshot_set__prepare(struct perf_snapshot_set *set, unsigned int flags);
+
+/**
+ * perf_snapshot_set__release - free that memory until the next snapshots
+ * @set: the set
+ */
+LIBPERF_API void perf_snapshot_set__release(struct perf_snapshot_set *set);
+
+/**
+ * perf_snapshot_set__take - take a snapshot of each buffer
+ * @set: the set
+ * @flags: of perf_snapshot__take()
+ *
+ * All memory is allocated and faulted in before the first buffer is read. Then the
+ * buffers are copied back to back, without anything between two copies. A buffer that
+ * cannot be read does not keep the others from it; perf_snapshot_info::err says so.
+ *
+ * Return: 0, or what the last failed perf_snapshot__take() returned if all have failed.
+ */
+LIBPERF_API int perf_snapshot_set__take(struct perf_snapshot_set *set, unsigned int flags);
 
 #ifdef __cplusplus
 }

@@ -22,47 +22,37 @@
 
 #include <linux/kernel.h>
 #include <linux/zalloc.h>
+#include <internal/lib.h>
 #include <internal/mmap.h>
 #include <perf/snapshot.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct kernel_buffer {
-	void			*base;
-	size_t			len;
 	struct perf_snapshot	*snap;
 	union perf_event	*late;		/* the first one that is left out */
 	bool			walked;
-	int			err;
 	struct snapshot_cover	cover;
 };
 
 struct kernel_store {
-	struct evlist		*evlist;
-	u64			until;
-	int			nr;
-	struct kernel_buffer	buffers[];
+	struct evlist			*evlist;
+	struct perf_snapshot_set	*set;
+	u64				until;
+	int				nr;
+	struct kernel_buffer		buffers[];
 };
 
-static int kernel_buffer__map(struct kernel_buffer *kb, struct mmap *map)
+/* What goes wrong is in its cover. */
+static void kernel_store__map(struct kernel_store *ks, struct mmap *map)
 {
-	struct perf_snapshot_buffer snap = {
-		.fd	= map->core.fd,
-		.cpu	= map->core.cpu.cpu,
-		.len	= mmap__mmap_len(map),
-	};
+	struct kernel_buffer *kb = &ks->buffers[ks->nr++];
+	int cpu = map->core.cpu.cpu;
 
-	kb->len = snap.len;
-	kb->base = mmap(NULL, kb->len, PROT_READ, MAP_SHARED, snap.fd, 0);
-	if (kb->base == MAP_FAILED) {
-		kb->base = NULL;
-		return -errno;
-	}
-	snap.base = kb->base;
-	kb->snap = perf_snapshot__new(&snap);
-	return kb->snap ? perf_snapshot__prepare(kb->snap) : -errno;
+	kb->snap = perf_snapshot__new_fd(map->core.fd, cpu, mmap__mmap_len(map) - page_size);
+	kb->cover.cpu = cpu;
+	kb->cover.err = kb->snap ? perf_snapshot_set__add(ks->set, kb->snap) : -errno;
 }
 
 /**
@@ -83,33 +73,25 @@ struct kernel_store *kernel_store__take(struct evlist *evlist, u64 until)
 		return NULL;
 	ks->evlist = evlist;
 	ks->until = until;
+	ks->set = perf_snapshot_set__new();
+	if (!ks->set) {
+		free(ks);
+		return NULL;
+	}
 
 	for (int i = 0; i < nr; i++) {
-		struct mmap *map = &evlist->overwrite_mmap[i];
-
-		if (map->core.base) {
-			struct kernel_buffer *kb = &ks->buffers[ks->nr++];
-
-			kb->cover.cpu = map->core.cpu.cpu;
-			kb->err = kernel_buffer__map(kb, map);
-		}
+		if (evlist->overwrite_mmap[i].core.base)
+			kernel_store__map(ks, &evlist->overwrite_mmap[i]);
 	}
-	/* Back to back, so that they cover the same time. */
+	perf_snapshot_set__take(ks->set, 0);
 	for (int i = 0; i < ks->nr; i++) {
 		struct kernel_buffer *kb = &ks->buffers[i];
 
-		if (!kb->err)
-			kb->err = perf_snapshot__take(kb->snap, 0);
-	}
-	for (int i = 0; i < ks->nr; i++) {
-		struct kernel_buffer *kb = &ks->buffers[i];
-
-		if (kb->snap)
-			snapshot_cover__fill(&kb->cover, kb->cover.cpu, kb->err, kb->snap, evlist);
-		kb->cover.err = kb->err;
-		if (kb->err)
+		if (!kb->cover.err)
+			snapshot_cover__fill(&kb->cover, kb->cover.cpu, kb->snap, evlist);
+		if (kb->cover.err)
 			pr_err("The buffer of CPU %d could not be read: %s\n", kb->cover.cpu,
-			       strerror(-kb->err));
+			       strerror(-kb->cover.err));
 	}
 	return ks;
 }
@@ -118,11 +100,9 @@ void kernel_store__delete(struct kernel_store *ks)
 {
 	if (!ks)
 		return;
-	for (int i = 0; i < ks->nr; i++) {
+	for (int i = 0; i < ks->nr; i++)
 		perf_snapshot__delete(ks->buffers[i].snap);
-		if (ks->buffers[i].base)
-			munmap(ks->buffers[i].base, ks->buffers[i].len);
-	}
+	perf_snapshot_set__delete(ks->set);
 	free(ks);
 }
 
@@ -168,7 +148,7 @@ int kernel_store__walk(struct kernel_store *ks, ring_store_record_t fn, void *da
 	int err = 0;
 
 	for (int i = 0; i < ks->nr && !err; i++) {
-		if (!ks->buffers[i].err)
+		if (!ks->buffers[i].cover.err)
 			err = kernel_buffer__walk(&ks->buffers[i], ks, fn, data);
 	}
 	return err;
