@@ -8,6 +8,7 @@
 #include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/flight/recorders.h"
+#include "util/json-writer.h"
 #include "util/persistent/persistent.h"
 #include "util/trace-event.h"
 #include "util/util.h"
@@ -99,24 +100,31 @@ static void print_list(const struct persistent_entry *entries, int nr)
 
 static void print_list_json(const struct persistent_entry *entries, int nr)
 {
-	const char *value, *quote;
+	struct json_writer w;
 
-	printf("[");
+	json_writer__init(&w, stdout);
+	json_writer__begin_array(&w, NULL, JSON_STYLE__LINES);
 	for (int n = 0; n < nr; n++) {
-		printf("%s\n  {\"name\": \"%s\", \"id\": %llu", n ? "," : "",
-		       entries[n].name, (unsigned long long)entries[n].id);
+		const struct persistent_entry *entry = &entries[n];
+
+		json_writer__begin_object(&w, NULL, JSON_STYLE__INLINE);
+		json_writer__string(&w, "name", entry->name);
+		json_writer__number(&w, "id", entry->id);
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
-			value = entry__value(&entries[n], &columns[i]);
-			quote = columns[i].json_number || !value ? "" : "\"";
-			printf(", \"%s\": %s%s%s", columns[i].key, quote, value ?: "null", quote);
+			const char *value = entry__value(entry, &columns[i]);
+
+			if (columns[i].json_number)
+				json_writer__literal(&w, columns[i].key, value);
+			else
+				json_writer__string(&w, columns[i].key, value);
 		}
-		if (entries[n].window)
-			printf(", \"oldest\": %llu, \"newest\": %llu",
-			       (unsigned long long)entries[n].oldest,
-			       (unsigned long long)entries[n].newest);
-		printf("}");
+		if (entry->window) {
+			json_writer__number(&w, "oldest", entry->oldest);
+			json_writer__number(&w, "newest", entry->newest);
+		}
+		json_writer__end(&w);
 	}
-	printf("%s]\n", nr ? "\n" : "");
+	json_writer__end(&w);
 }
 
 /* What a session is measured by; @offset: of the value in struct persistent_entry. */
@@ -275,28 +283,36 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 static void print_info_json(const struct persistent_session *s, struct evlist *evlist)
 {
 	struct persistent_window window;
+	struct json_writer w;
 
-	printf("{\"name\": \"%s\", \"id\": %llu, \"owner\": %u, \"events\": [", s->name,
-	       (unsigned long long)s->id, s->owner);
+	json_writer__init(&w, stdout);
+	json_writer__begin_object(&w, NULL, JSON_STYLE__INLINE);
+	json_writer__string(&w, "name", s->name);
+	json_writer__number(&w, "id", s->id);
+	json_writer__number(&w, "owner", s->owner);
+	json_writer__begin_array(&w, "events", JSON_STYLE__LINES);
 	for (int i = 0; i < s->nr_events; i++) {
 		struct persistent_event *event = &s->events[i];
 		char *name = event_name(&event->attr);
 
-		printf("%s\n  {\"cpu\": %d, \"index\": %u, \"buffer\": %u, \"data_size\": %llu",
-		       i ? "," : "", event->cpu, event->index, event->buffer_index,
-		       (unsigned long long)event->data_size);
-		printf(", \"state\": \"%s\", \"sideband\": %s, \"event\": \"%s\"",
-		       persistent__state_name(event->state),
-		       persistent_event__is_sideband(event) ? "true" : "false", name ?: "?");
-		if (event__window(event, evlist, &window))
-			printf(", \"oldest\": %llu, \"newest\": %llu, \"wrapped\": %s",
-			       (unsigned long long)window.oldest,
-			       (unsigned long long)window.newest,
-			       window.wrapped ? "true" : "false");
-		printf("}");
+		json_writer__begin_object(&w, NULL, JSON_STYLE__INLINE);
+		json_writer__signed(&w, "cpu", event->cpu);
+		json_writer__number(&w, "index", event->index);
+		json_writer__number(&w, "buffer", event->buffer_index);
+		json_writer__number(&w, "data_size", event->data_size);
+		json_writer__string(&w, "state", persistent__state_name(event->state));
+		json_writer__bool(&w, "sideband", persistent_event__is_sideband(event));
+		json_writer__string(&w, "event", name ?: "?");
+		if (event__window(event, evlist, &window)) {
+			json_writer__number(&w, "oldest", window.oldest);
+			json_writer__number(&w, "newest", window.newest);
+			json_writer__bool(&w, "wrapped", window.wrapped);
+		}
+		json_writer__end(&w);
 		free(name);
 	}
-	printf("\n]}\n");
+	json_writer__end(&w);
+	json_writer__end(&w);
 }
 
 static int ctl__info(const char *name, bool json)

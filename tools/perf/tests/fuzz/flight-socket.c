@@ -42,9 +42,9 @@ const struct flight_trigger_ops flight_trigger_bpf = {
 	.name = "bpf", .parse = parse_any, .free = free_any,
 };
 
-static void print_status(void *data __maybe_unused, FILE *f)
+static void print_status(void *data __maybe_unused, struct json_writer *w)
 {
-	fprintf(f, "\"window\": 1");
+	json_writer__number(w, "window", 1);
 }
 
 static const struct flight_host host = { .out = "out", .status = print_status };

@@ -30,8 +30,9 @@ build()
 }
 
 fuzz_begin flight-fuzz
-build flight-socket trigger/triggers.c json.c
-build flight-combine dump/combine.c dump/part.c dump/files.c json.c ../sample-layout.c
+build flight-socket trigger/triggers.c ../json-writer.c
+build flight-combine dump/combine.c dump/part.c dump/files.c ../json-reader.c \
+	../json-writer.c ../sample-layout.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
 	"$perf/tests/fuzz/snapshot.c"
 fuzz_run flight-socket 1000 -len_control=0

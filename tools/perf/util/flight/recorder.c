@@ -870,7 +870,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	return err;
 }
 
-static void print_status(void *data, FILE *f)
+static void print_status(void *data, struct json_writer *w)
 {
 	struct flight_recorder *fr = data;
 	struct ring_store_round round;
@@ -892,7 +892,7 @@ static void print_status(void *data, FILE *f)
 		.writing	= fr->child && !fr->child_is_auxiliary,
 	};
 
-	flight_status__print(&status, f);
+	flight_status__print(&status, w);
 }
 
 /* Once: what a kernel without our patches cannot do. */

@@ -20,7 +20,8 @@
  * Who may not ask, or gets no answer, learns of no recorder there.
  */
 #include "recorders.h"
-#include "json.h"
+#include "../json-reader.h"
+#include "../json-writer.h"
 #include "../time-utils.h"
 
 #include <api/fs/fs.h>
@@ -47,7 +48,6 @@
 #define MAX_SOCKETS	512
 #define MAX_ANSWER	8192
 #define MAX_NUMBER	32
-#define BEGIN		"{\"ok\": true, \"pid\": "
 
 /**
  * struct recorder - a socket that is asked
@@ -419,72 +419,40 @@ static int wait_for_answers(struct recorders *recorders)
 	return err;
 }
 
-/* The value of a key of the object: in its one string, quotes have a backslash. */
-static const char *value_of(const struct recorder *recorder, const char *key, int *len)
+/* A part of a label's value. */
+static void put_label(FILE *f, const char *text)
 {
-	const char *value;
-	char want[64];
-
-	scnprintf(want, sizeof(want), ", \"%s\": ", key);
-	value = strstr(recorder->answer, want);
-	if (!value)
-		return NULL;
-	value += strlen(want);
-	*len = strcspn(value, ",}");
-	return value;
-}
-
-/* An escape of JSON; a label has others. Return: its length. */
-static int put_escape(FILE *f, const char *text)
-{
-	int digits = 0;
-
-	if (text[1] == '"' || text[1] == '\\') {
-		fprintf(f, "%.2s", text);
-		return 2;
-	}
-	fputc('?', f);
-	while (text[1] == 'u' && digits < 4 && isxdigit(text[2 + digits]))
-		digits++;
-	return digits == 4 ? 6 : 1;
-}
-
-static void put_label(FILE *f, const char *text, bool is_json)
-{
-	while (*text && (!is_json || *text != '"')) {
-		if (*text == '\\' && is_json) {
-			text += put_escape(f, text);
-		} else if (*text == '\\' || *text == '"') {
+	while (*text) {
+		if (*text == '\\' || *text == '"') {
 			fprintf(f, "\\%c", *text++);
 		} else if (isascii(*text) && iscntrl(*text)) {
 			fputc('?', f);
 			text++;
 		} else {
-			text += json__put_utf8(f, text);
+			text += json_writer__put_utf8(f, text);
 		}
 	}
 }
 
 static char *format_labels(const struct recorder *recorder)
 {
-	const char *out, *name = "";
-	char *labels = NULL;
+	char *labels = NULL, *out = NULL;
+	struct json_value value;
 	size_t size = 0;
-	int len = 0;
 	FILE *f;
 
 	f = open_memstream(&labels, &size);
 	if (!f)
 		return NULL;
-	out = value_of(recorder, "out", &len);
-	if (out && *out == '"')
-		name = out + 1;
+	if (json__find(recorder->answer, "out", &value))
+		out = json_value__strdup(&value);
 	fprintf(f, "{out=\"");
-	if (recorder->cwd && *name != '/') {
-		put_label(f, recorder->cwd, false);
+	if (recorder->cwd && (!out || *out != '/')) {
+		put_label(f, recorder->cwd);
 		fputc('/', f);
 	}
-	put_label(f, name, true);
+	put_label(f, out ?: "");
+	free(out);
 	fprintf(f, "\",pid=\"%d\"}", recorder->pid);
 	if (fclose(f))
 		zfree(&labels);
@@ -502,10 +470,14 @@ static bool has_labels(const struct recorders *recorders, const char *labels, in
 	return false;
 }
 
-/* It begins and ends like one, that is. */
+/* It looks like one, that is. */
 static bool is_status(const char *answer)
 {
-	return answer && strstarts(answer, BEGIN) && answer[strlen(answer) - 1] == '}';
+	struct json_value value;
+
+	return answer && *answer && answer[strlen(answer) - 1] == '}' &&
+	       json__find(answer, "ok", &value) && json_value__is(&value, "true") &&
+	       json__find(answer, "pid", &value);
 }
 
 /* Return: how many recorders there are, or a negative errno. */
@@ -532,24 +504,20 @@ static int name_recorders(struct recorders *recorders)
 	return nr;
 }
 
-/*
- * As JSON has them, and recorders write them: without sign and exponent. A longer one
- * might be more than whoever reads the metrics can hold.
- */
-static bool is_number(const char *value, int len)
+static void put_value(FILE *f, const struct metric *metric, const struct recorder *recorder)
 {
-	int whole = 0, part = 0;
+	struct json_value value;
 
-	while (whole < len && isdigit(value[whole]))
-		whole++;
-	if (whole < len && value[whole] == '.') {
-		while (whole + 1 + part < len && isdigit(value[whole + 1 + part]))
-			part++;
-		if (!part)
-			return false;
-		part++;
-	}
-	return whole && (whole == 1 || *value != '0') && whole + part == len && len <= MAX_NUMBER;
+	if (!json__find(recorder->answer, metric->key, &value))
+		return;
+	if (json_value__is(&value, "true"))
+		fprintf(f, "perf_flight_%s%s 1\n", metric->name, recorder->labels);
+	else if (json_value__is(&value, "false"))
+		fprintf(f, "perf_flight_%s%s 0\n", metric->name, recorder->labels);
+	/* A longer one might be more than whoever reads the metrics can hold. */
+	else if (json_value__is_number(&value) && value.len <= MAX_NUMBER)
+		fprintf(f, "perf_flight_%s%s %.*s\n", metric->name, recorder->labels,
+			(int)value.len, value.text);
 }
 
 static void put_metric(FILE *f, const struct metric *metric, const struct recorders *recorders)
@@ -557,22 +525,8 @@ static void put_metric(FILE *f, const struct metric *metric, const struct record
 	fprintf(f, "# HELP perf_flight_%s %s\n# TYPE perf_flight_%s %s\n", metric->name,
 		metric->help, metric->name, metric->type);
 	for (int i = 0; i < recorders->nr; i++) {
-		const struct recorder *recorder = &recorders->entries[i];
-		const char *value;
-		int len;
-
-		if (!recorder->labels)
-			continue;
-		value = value_of(recorder, metric->key, &len);
-		if (!value)
-			continue;
-		if (len == 4 && strstarts(value, "true"))
-			fprintf(f, "perf_flight_%s%s 1\n", metric->name, recorder->labels);
-		else if (len == 5 && strstarts(value, "false"))
-			fprintf(f, "perf_flight_%s%s 0\n", metric->name, recorder->labels);
-		else if (is_number(value, len))
-			fprintf(f, "perf_flight_%s%s %.*s\n", metric->name, recorder->labels,
-				len, value);
+		if (recorders->entries[i].labels)
+			put_value(f, metric, &recorders->entries[i]);
 	}
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* How a flight recorder fares: one JSON object, for those who ask while it runs. */
 #include "status.h"
-#include "json.h"
 #include "../evlist.h"
 #include "../evsel.h"
+#include "../json-writer.h"
 
 #include <internal/xyarray.h>
 #include <linux/time64.h>
-#include <inttypes.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -45,17 +44,6 @@ u64 flight_status__lost(struct evlist *evlist)
 	return lost;
 }
 
-static void put_number(FILE *f, const char *key, u64 value)
-{
-	fprintf(f, ", \"%s\": %" PRIu64, key, value);
-}
-
-static void put_seconds(FILE *f, const char *key, u64 ns)
-{
-	fprintf(f, ", \"%s\": %" PRIu64 ".%03" PRIu64, key, ns / NSEC_PER_SEC,
-		ns % NSEC_PER_SEC / NSEC_PER_MSEC);
-}
-
 /* Its own, and that of the children that have written dumps. */
 static u64 cpu_time(int who)
 {
@@ -70,23 +58,23 @@ static u64 cpu_time(int who)
 /**
  * flight_status__print - write the members of a JSON object
  * @status: what to tell
- * @f: where
+ * @w: where
  */
-void flight_status__print(const struct flight_status *status, FILE *f)
+void flight_status__print(const struct flight_status *status, struct json_writer *w)
 {
-	fprintf(f, "\"pid\": %d, \"out\": ", getpid());
-	json__put_string(f, status->out);
-	put_seconds(f, "uptime", status->uptime);
-	put_seconds(f, "window", status->window);
-	put_number(f, "memory", status->memory);
-	put_number(f, "used", status->used);
-	put_number(f, "sideband", status->sideband);
-	put_number(f, "dumps", status->dumps);
-	put_number(f, "failed", status->failed);
-	put_number(f, "swallowed", status->swallowed);
-	put_number(f, "lost", status->lost);
-	put_number(f, "given_up", status->given_up);
-	put_seconds(f, "cpu_time", cpu_time(RUSAGE_SELF));
-	put_seconds(f, "cpu_time_dumps", cpu_time(RUSAGE_CHILDREN));
-	fprintf(f, ", \"writing\": %s", status->writing ? "true" : "false");
+	json_writer__number(w, "pid", getpid());
+	json_writer__string(w, "out", status->out);
+	json_writer__seconds(w, "uptime", status->uptime, 3);
+	json_writer__seconds(w, "window", status->window, 3);
+	json_writer__number(w, "memory", status->memory);
+	json_writer__number(w, "used", status->used);
+	json_writer__number(w, "sideband", status->sideband);
+	json_writer__number(w, "dumps", status->dumps);
+	json_writer__number(w, "failed", status->failed);
+	json_writer__number(w, "swallowed", status->swallowed);
+	json_writer__number(w, "lost", status->lost);
+	json_writer__number(w, "given_up", status->given_up);
+	json_writer__seconds(w, "cpu_time", cpu_time(RUSAGE_SELF), 3);
+	json_writer__seconds(w, "cpu_time_dumps", cpu_time(RUSAGE_CHILDREN), 3);
+	json_writer__bool(w, "writing", status->writing);
 }

@@ -4,9 +4,9 @@
 
 #include <linux/types.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 struct evlist;
+struct json_writer;
 
 /**
  * struct flight_status - how a flight recorder fares
@@ -39,6 +39,6 @@ struct flight_status {
 };
 
 u64 flight_status__lost(struct evlist *evlist);
-void flight_status__print(const struct flight_status *status, FILE *f);
+void flight_status__print(const struct flight_status *status, struct json_writer *w);
 
 #endif /* __PERF_FLIGHT_STATUS_H */

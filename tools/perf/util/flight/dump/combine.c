@@ -27,11 +27,12 @@
 #include "combine.h"
 #include "dump.h"
 #include "files.h"
-#include "../json.h"
 #include "part.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../header.h"
+#include "../../json-reader.h"
+#include "../../json-writer.h"
 
 #include <internal/lib.h>
 #include <linux/bitops.h>
@@ -125,22 +126,18 @@ struct combine {
 
 static void read_boot_id(struct input *in)
 {
-	static const char key[] = "  \"boot_id\": \"";
-	char *path, line[256];
-	FILE *f;
+	char *path, *text, *boot_id = NULL;
+	struct json_value value;
 
 	if (asprintf(&path, "%s.json", in->part.path) < 0)
 		return;
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstarts(line, key))
-			continue;
-		snprintf(in->boot_id, sizeof(in->boot_id), "%.*s",
-			 (int)strcspn(line + strlen(key), "\""), line + strlen(key));
-		break;
-	}
-	if (f)
-		fclose(f);
+	text = json__read_file(path);
+	if (text && json__find(text, "boot_id", &value))
+		boot_id = json_value__strdup(&value);
+	if (boot_id)
+		scnprintf(in->boot_id, sizeof(in->boot_id), "%s", boot_id);
+	free(boot_id);
+	free(text);
 	free(path);
 }
 
@@ -744,29 +741,31 @@ out_unlink:
 
 static int put_manifest(struct combine *c)
 {
-	const char *separator = "";
+	struct json_writer w;
 
-	fprintf(c->f, "{\n  \"file\": ");
-	json__put_string(c->f, c->out);
+	json_writer__init(&w, c->f);
+	json_writer__begin_object(&w, NULL, JSON_STYLE__LINES);
+	json_writer__string(&w, "file", c->out);
 	if (*c->base->boot_id)
-		fprintf(c->f, ",\n  \"boot_id\": \"%s\"", c->base->boot_id);
-	fprintf(c->f, ",\n  \"events\": %" PRIu64 ",\n  \"records\": %" PRIu64
-		",\n  \"duplicates\": %" PRIu64, c->events, c->records, c->duplicates);
-	fprintf(c->f, ",\n  \"oldest\": %" PRIu64 ".%09" PRIu64 ",\n  \"newest\": %" PRIu64
-		".%09" PRIu64, (u64)(c->first / NSEC_PER_SEC), (u64)(c->first % NSEC_PER_SEC),
-		(u64)(c->last / NSEC_PER_SEC), (u64)(c->last % NSEC_PER_SEC));
-	fprintf(c->f, ",\n  \"parts\": [");
+		json_writer__string(&w, "boot_id", c->base->boot_id);
+	json_writer__number(&w, "events", c->events);
+	json_writer__number(&w, "records", c->records);
+	json_writer__number(&w, "duplicates", c->duplicates);
+	json_writer__seconds(&w, "oldest", c->first, 9);
+	json_writer__seconds(&w, "newest", c->last, 9);
+	json_writer__begin_array(&w, "parts", JSON_STYLE__LINES);
 	for (size_t i = 0; i < c->nr_inputs; i++) {
 		const struct input *in = &c->inputs[i];
 
 		if (!in->used)
 			continue;
-		fprintf(c->f, "%s\n    { \"file\": ", separator);
-		json__put_string(c->f, in->part.path);
-		fprintf(c->f, ", \"truncated\": %s }", in->part.truncated ? "true" : "false");
-		separator = ",";
+		json_writer__begin_object(&w, NULL, JSON_STYLE__PADDED);
+		json_writer__string(&w, "file", in->part.path);
+		json_writer__bool(&w, "truncated", in->part.truncated);
+		json_writer__end(&w);
 	}
-	fprintf(c->f, "\n  ]\n}\n");
+	json_writer__end(&w);
+	json_writer__end(&w);
 	return ferror(c->f) || fflush(c->f) || fsync(fileno(c->f)) ? -EIO : 0;
 }
 

@@ -7,12 +7,11 @@
  */
 #include "manifest.h"
 #include "dump.h"
-#include "../json.h"
+#include "../../json-reader.h"
+#include "../../json-writer.h"
 
 #include <api/fs/fs.h>
 #include <linux/kernel.h>
-#include <linux/string.h>
-#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,66 +21,45 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define SWALLOWED	"  \"swallowed\": "
-
-static void write_string(FILE *f, const char *key, const char *value)
-{
-	fprintf(f, "  \"%s\": ", key);
-	json__put_string(f, value);
-	fprintf(f, ",\n");
-}
-
-static void write_number(FILE *f, const char *key, u64 value)
-{
-	fprintf(f, "  \"%s\": %" PRIu64 ",\n", key, value);
-}
-
-static void write_seconds(FILE *f, const char *key, u64 ns)
-{
-	fprintf(f, "  \"%s\": %" PRIu64 ".%09" PRIu64 ",\n", key, ns / NSEC_PER_SEC,
-		ns % NSEC_PER_SEC);
-}
-
-static void write_machine(FILE *f)
+static void write_machine(struct json_writer *w)
 {
 	struct utsname uts;
 	char *boot_id = NULL;
 	size_t len;
 
 	if (!uname(&uts)) {
-		write_string(f, "host", uts.nodename);
-		write_string(f, "kernel", uts.release);
+		json_writer__string(w, "host", uts.nodename);
+		json_writer__string(w, "kernel", uts.release);
 	}
 	if (!procfs__read_str("sys/kernel/random/boot_id", &boot_id, &len)) {
 		boot_id[strcspn(boot_id, "\n")] = '\0';
-		write_string(f, "boot_id", boot_id);
+		json_writer__string(w, "boot_id", boot_id);
 		free(boot_id);
 	}
 }
 
-static void write_cpu(FILE *f, int cpu, const struct manifest_cpu *c, bool first)
+static void write_cpu(struct json_writer *w, int cpu, const struct manifest_cpu *c)
 {
-	fprintf(f, "%s\n    { \"cpu\": %d, \"oldest\": %" PRIu64 ".%09" PRIu64
-		", \"newest\": %" PRIu64 ".%09" PRIu64 ", \"events\": %" PRIu64
-		", \"lost\": %" PRIu64 ", \"throttled\": %" PRIu64 ", \"given_up\": %" PRIu64
-		", \"way\": \"%s\" }", first ? "" : ",", cpu,
-		c->oldest / NSEC_PER_SEC, c->oldest % NSEC_PER_SEC,
-		c->newest / NSEC_PER_SEC, c->newest % NSEC_PER_SEC,
-		c->events, c->lost, c->throttled, c->given_up, c->way);
+	json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
+	json_writer__number(w, "cpu", cpu);
+	json_writer__seconds(w, "oldest", c->oldest, 9);
+	json_writer__seconds(w, "newest", c->newest, 9);
+	json_writer__number(w, "events", c->events);
+	json_writer__number(w, "lost", c->lost);
+	json_writer__number(w, "throttled", c->throttled);
+	json_writer__number(w, "given_up", c->given_up);
+	json_writer__string(w, "way", c->way);
+	json_writer__end(w);
 }
 
-static void write_cpus(FILE *f, const struct manifest *m)
+static void write_cpus(struct json_writer *w, const struct manifest *m)
 {
-	bool first = true;
-
-	fprintf(f, "  \"cpus\": [");
+	json_writer__begin_array(w, "cpus", JSON_STYLE__LINES);
 	for (int i = 0; i < m->nr_cpus; i++) {
-		if (!m->cpus[i].way)
-			continue;
-		write_cpu(f, i, &m->cpus[i], first);
-		first = false;
+		if (m->cpus[i].way)
+			write_cpu(w, i, &m->cpus[i]);
 	}
-	fprintf(f, "\n  ]\n");
+	json_writer__end(w);
 }
 
 /**
@@ -93,29 +71,32 @@ static void write_cpus(FILE *f, const struct manifest *m)
  */
 int manifest__write(const struct manifest *m, FILE *f)
 {
-	fprintf(f, "{\n");
-	write_string(f, "file", m->file);
-	write_string(f, "time", m->time);
-	write_machine(f);
-	write_string(f, "trigger", m->trigger);
-	write_string(f, "reason", m->reason);
-	write_string(f, "action", m->action);
-	fprintf(f, SWALLOWED "%" PRIu64 ",\n", m->swallowed);
-	write_seconds(f, "window_asked", m->window_asked);
-	write_seconds(f, "window", m->newest - m->oldest);
-	write_seconds(f, "oldest", m->oldest);
-	write_seconds(f, "newest", m->newest);
-	write_number(f, "events", m->events);
-	write_number(f, "lost", m->lost);
-	write_number(f, "throttled", m->throttled);
-	write_number(f, "given_up", m->given_up);
-	write_number(f, "unresolved", m->unresolved);
-	write_number(f, "tasks", m->tasks);
-	write_number(f, "bytes", m->bytes);
-	write_number(f, "raw", m->raw);
-	write_number(f, "stored", m->stored);
-	write_cpus(f, m);
-	fprintf(f, "}\n");
+	struct json_writer w;
+
+	json_writer__init(&w, f);
+	json_writer__begin_object(&w, NULL, JSON_STYLE__LINES);
+	json_writer__string(&w, "file", m->file);
+	json_writer__string(&w, "time", m->time);
+	write_machine(&w);
+	json_writer__string(&w, "trigger", m->trigger);
+	json_writer__string(&w, "reason", m->reason);
+	json_writer__string(&w, "action", m->action);
+	json_writer__number(&w, "swallowed", m->swallowed);
+	json_writer__seconds(&w, "window_asked", m->window_asked, 9);
+	json_writer__seconds(&w, "window", m->newest - m->oldest, 9);
+	json_writer__seconds(&w, "oldest", m->oldest, 9);
+	json_writer__seconds(&w, "newest", m->newest, 9);
+	json_writer__number(&w, "events", m->events);
+	json_writer__number(&w, "lost", m->lost);
+	json_writer__number(&w, "throttled", m->throttled);
+	json_writer__number(&w, "given_up", m->given_up);
+	json_writer__number(&w, "unresolved", m->unresolved);
+	json_writer__number(&w, "tasks", m->tasks);
+	json_writer__number(&w, "bytes", m->bytes);
+	json_writer__number(&w, "raw", m->raw);
+	json_writer__number(&w, "stored", m->stored);
+	write_cpus(&w, m);
+	json_writer__end(&w);
 	return ferror(f) || fflush(f) ? -EIO : 0;
 }
 
@@ -130,39 +111,38 @@ int manifest__write(const struct manifest *m, FILE *f)
  */
 int manifest__set_swallowed(const char *path, u64 swallowed)
 {
-	FILE *from = fopen(path, "r"), *to;
-	char *line = NULL, *tmp = NULL;
-	size_t room = 0;
+	char *text = json__read_file(path), *tmp = NULL;
+	struct json_value old;
+	FILE *f;
 	int err;
 
-	if (!from)
+	if (!text)
 		return -errno;
+	if (!json__find(text, "swallowed", &old)) {
+		err = -EBADMSG;
+		goto out_free;
+	}
 	err = dump__create_temporary(path, &tmp);
 	if (err < 0)
-		goto out_close;
-	to = fdopen(err, "w");
-	if (!to) {
+		goto out_free;
+	f = fdopen(err, "w");
+	if (!f) {
 		close(err);
 		err = -ENOMEM;
 		goto out_unlink;
 	}
-	while (getline(&line, &room, from) > 0) {
-		if (strstarts(line, SWALLOWED))
-			fprintf(to, SWALLOWED "%" PRIu64 ",\n", swallowed);
-		else
-			fputs(line, to);
-	}
-	err = ferror(from) || fflush(to) || ferror(to) || fsync(fileno(to)) ? -EIO : 0;
-	if (fclose(to))
+	fprintf(f, "%.*s%" PRIu64 "%s", (int)(old.text - text), text, swallowed,
+		old.text + old.len);
+	err = fflush(f) || ferror(f) || fsync(fileno(f)) ? -EIO : 0;
+	if (fclose(f))
 		err = -EIO;
 	if (!err && rename(tmp, path))
 		err = -errno;
 out_unlink:
 	if (err)
 		unlink(tmp);
-out_close:
-	free(line);
+out_free:
+	free(text);
 	free(tmp);
-	fclose(from);
 	return err;
 }

@@ -31,8 +31,8 @@
  */
 #include "triggers.h"
 #include "../dump/dump.h"
-#include "../json.h"
 #include "../../debug.h"
+#include "../../json-writer.h"
 #include "../../time-utils.h"
 
 #include <linux/kernel.h>
@@ -41,7 +41,6 @@
 #include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,12 +111,61 @@ static int answer(int fd, const char *text, size_t len)
 	return send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len ? 0 : -EIO;
 }
 
+/* An answer that is being written: one line, an object that says whether all is well. */
+struct reply {
+	struct json_writer	w;
+	FILE			*f;
+	char			*text;
+	size_t			len;
+};
+
+static int reply__begin(struct reply *r, bool ok)
+{
+	r->text = NULL;
+	r->f = open_memstream(&r->text, &r->len);
+	if (!r->f)
+		return -ENOMEM;
+	json_writer__init(&r->w, r->f);
+	json_writer__begin_object(&r->w, NULL, JSON_STYLE__INLINE);
+	json_writer__bool(&r->w, "ok", ok);
+	return 0;
+}
+
+/* Return: 0, when its text is there until reply__exit(), or a negative errno. */
+static int reply__end(struct reply *r)
+{
+	json_writer__end(&r->w);
+	return fclose(r->f) ? -ENOMEM : 0;
+}
+
+static void reply__exit(struct reply *r)
+{
+	free(r->text);
+}
+
+static int reply__send(struct reply *r, int fd)
+{
+	int err = reply__end(r) ?: answer(fd, r->text, r->len);
+
+	reply__exit(r);
+	return err;
+}
+
+/* With one more member, a string. */
+static int answer_string(int fd, bool ok, const char *key, const char *value)
+{
+	struct reply r;
+	int err = reply__begin(&r, ok);
+
+	if (err)
+		return err;
+	json_writer__string(&r.w, key, value);
+	return reply__send(&r, fd);
+}
+
 static int answer_error(int fd, const char *error)
 {
-	char text[256];
-	int len = scnprintf(text, sizeof(text), "{\"ok\": false, \"error\": \"%s\"}\n", error);
-
-	return answer(fd, text, len);
+	return answer_string(fd, /*ok=*/false, "error", error);
 }
 
 static bool in_group(int fd, gid_t primary, gid_t wanted)
@@ -212,8 +260,6 @@ static void accept_some(struct flight_trigger *t, struct server *s)
 static int request_dump(struct flight_trigger *t, struct connection *c, const char *arg)
 {
 	const char *what = "accepted";
-	char text[64];
-	int len;
 
 	if (rdclock() < t->quiet_until) {
 		what = "swallowed";
@@ -225,8 +271,7 @@ static int request_dump(struct flight_trigger *t, struct connection *c, const ch
 		c->waits = true;
 	}
 	((struct server *)t->priv)->hits++;
-	len = scnprintf(text, sizeof(text), "{\"ok\": true, \"dump\": \"%s\"}\n", what);
-	return answer(c->fd, text, len);
+	return answer_string(c->fd, /*ok=*/true, "dump", what);
 }
 
 /* A dump that ends the recorder: no cooldown swallows it. */
@@ -234,16 +279,13 @@ static int request_end(struct flight_trigger *t, struct connection *c, const cha
 		       enum flight_action action)
 {
 	struct server *s = t->priv;
-	char text[64];
-	int len;
 
 	if (!s->hits && trigger_is_ready(&t->state))
 		scnprintf(t->reason, sizeof(t->reason), "%s asked for on the socket", name);
 	flight_trigger__end(t, action);
 	s->hits++;
 	c->waits = true;
-	len = scnprintf(text, sizeof(text), "{\"ok\": true, \"%s\": \"accepted\"}\n", name);
-	return answer(c->fd, text, len);
+	return answer_string(c->fd, /*ok=*/true, name, "accepted");
 }
 
 static int request_stop(struct flight_trigger *t, struct connection *c,
@@ -261,19 +303,13 @@ static int request_combine(struct flight_trigger *t, struct connection *c,
 static int request_status(struct flight_trigger *t, struct connection *c,
 			  const char *arg __maybe_unused)
 {
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-	int err;
+	struct reply r;
+	int err = reply__begin(&r, /*ok=*/true);
 
-	if (!f)
-		return -ENOMEM;
-	fprintf(f, "{\"ok\": true, ");
-	t->host->status(t->host->data, f);
-	fprintf(f, "}\n");
-	err = fclose(f) ? -ENOMEM : answer(c->fd, text, len);
-	free(text);
-	return err;
+	if (err)
+		return err;
+	t->host->status(t->host->data, &r.w);
+	return reply__send(&r, c->fd);
 }
 
 static int request_help(struct flight_trigger *t, struct connection *c, const char *arg);
@@ -293,14 +329,16 @@ static const struct {
 static int request_help(struct flight_trigger *t __maybe_unused, struct connection *c,
 			const char *arg __maybe_unused)
 {
-	char text[512];
-	int len = scnprintf(text, sizeof(text), "{\"ok\": true, \"requests\": [");
+	struct reply r;
+	int err = reply__begin(&r, /*ok=*/true);
 
+	if (err)
+		return err;
+	json_writer__begin_array(&r.w, "requests", JSON_STYLE__INLINE);
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
-		len += scnprintf(text + len, sizeof(text) - len, "%s\"%s\"", i ? ", " : "",
-				 requests[i].help);
-	len += scnprintf(text + len, sizeof(text) - len, "]}\n");
-	return answer(c->fd, text, len);
+		json_writer__string(&r.w, NULL, requests[i].help);
+	json_writer__end(&r.w);
+	return reply__send(&r, c->fd);
 }
 
 static int handle(struct flight_trigger *t, struct connection *c, char *line)
@@ -405,23 +443,18 @@ static void socket_done(struct flight_trigger *t, const struct dump_result *resu
 {
 	struct server *s = t->priv;
 	struct connection *c, *next;
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	struct reply r;
 
-	if (!f)
+	if (reply__begin(&r, !result->err))
 		return;
 	if (result->err) {
-		fprintf(f, "{\"ok\": false, \"error\": ");
-		json__put_string(f, strerror(-result->err));
+		json_writer__string(&r.w, "error", strerror(-result->err));
 	} else {
-		fprintf(f, "{\"ok\": true, \"file\": ");
-		json__put_string(f, result->path);
-		fprintf(f, ", \"events\": %" PRIu64 ", \"bytes\": %" PRIu64, result->events,
-			result->bytes);
+		json_writer__string(&r.w, "file", result->path);
+		json_writer__number(&r.w, "events", result->events);
+		json_writer__number(&r.w, "bytes", result->bytes);
 	}
-	fprintf(f, "}\n");
-	if (fclose(f))
+	if (reply__end(&r))
 		goto out;
 
 	list_for_each_entry_safe(c, next, &s->connections, node) {
@@ -431,11 +464,11 @@ static void socket_done(struct flight_trigger *t, const struct dump_result *resu
 			continue;
 		c->was_begun = false;
 		/* An end that was seen while it waited is seen again. */
-		if (answer(c->fd, text, len) || epoll_ctl(t->fd, EPOLL_CTL_MOD, c->fd, &ev))
+		if (answer(c->fd, r.text, r.len) || epoll_ctl(t->fd, EPOLL_CTL_MOD, c->fd, &ev))
 			drop(s, c);
 	}
 out:
-	free(text);
+	reply__exit(&r);
 }
 
 /* Begin and end */

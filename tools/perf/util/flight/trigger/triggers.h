@@ -10,6 +10,7 @@
 
 struct dump_result;
 struct flight_trigger;
+struct json_writer;
 
 /* Each action includes the previous ones. */
 enum flight_action {
@@ -26,7 +27,7 @@ enum flight_action {
  */
 struct flight_host {
 	const char	*out;
-	void		(*status)(void *data, FILE *f);
+	void		(*status)(void *data, struct json_writer *w);
 	void		*data;
 };
 
