@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Describe in a dump the processes that are in it, rather than all of the machine.
+ * Describe only the processes that are in a dump, not all of the machine
  *
- * Names and maps of processes are read from /proc when a dump is written, and the
- * time of that grows with the number of processes, most of which slept all the
- * while. A dump needs those whose samples it has. It has records of their past, too,
- * which a reader applies to the description: a fork gives the child the maps of its
- * parent, and so on up. So whoever is named by a record of the dump is described:
+ * Names and maps of processes are read from /proc when a dump is written. The time for
+ * this grows with the number of processes, most of which slept all the time. A dump needs
+ * the processes of its samples. It also has records of their past that readers apply to
+ * the description: a fork gives the child the maps of its parent, and so on for all
+ * ancestors. Therefore all processes that a record of the dump refers to are described:
  *
  *	SAMPLE			the process
  *	FORK			the child and its parent
  *	COMM, MMAP, MMAP2, EXIT	the process
  *
- * That is known when all of the file comes from backward buffers, and each sample
- * says to which process it belongs, in the same place. Else all processes are
- * described, as before; so they are when memory runs out.
+ * This requires that the whole file comes from backward buffers, and that all samples
+ * have the process at the same position. Otherwise, or if there is no memory, all
+ * processes are described.
  */
 #include "dump-tasks.h"
 #include "evlist.h"
@@ -31,7 +31,7 @@
 #include <perf/snapshot.h>
 #include <errno.h>
 
-/* Do all samples say in the same place which process they belong to? */
+/* Return whether all samples have the process at the same position. */
 static bool find_layout(struct evlist *evlist, struct sample_layout *layout)
 {
 	int place = -1;
@@ -53,7 +53,7 @@ static void add_pid(struct dump_tasks *tasks, u32 pid)
 {
 	int err;
 
-	/* Of exited tasks, and of records without a task. */
+	/* Exited tasks, and records without a task. */
 	if (pid == tasks->last || pid == -1U)
 		return;
 
@@ -84,7 +84,7 @@ static void add_event(struct dump_tasks *tasks, const union perf_event *event,
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_EXIT:
-		/* All of them begin with it. */
+		/* All of these records start with the pid. */
 		if (header->size >= sizeof(*header) + sizeof(u64))
 			add_pid(tasks, event->comm.pid);
 		break;
@@ -94,11 +94,11 @@ static void add_event(struct dump_tasks *tasks, const union perf_event *event,
 }
 
 /**
- * dump_tasks__add - remember who is in the snapshots of these buffers
- * @tasks: to add to
- * @evlist: whose events the records are
- * @maps: overwrite maps of which a snapshot was taken
- * @nr_maps: how many
+ * dump_tasks__add - collect the processes in the snapshots of buffers
+ * @tasks: the set of processes
+ * @evlist: the events of the records
+ * @maps: overwrite maps with a snapshot
+ * @nr_maps: number of maps
  */
 void dump_tasks__add(struct dump_tasks *tasks, struct evlist *evlist, struct mmap **maps,
 		     int nr_maps)
@@ -128,16 +128,16 @@ void dump_tasks__add(struct dump_tasks *tasks, struct evlist *evlist, struct mma
 }
 
 /**
- * dump_tasks__synthesize - describe the processes of the file that is written
- * @tasks: who is in it
- * @tool: for @process
- * @process: takes the records
- * @machine: whose processes they are
+ * dump_tasks__synthesize - describe the processes of the output file
+ * @tasks: the processes in the file
+ * @tool: argument of @process
+ * @process: called for each record
+ * @machine: the machine of the processes
  * @opts: options of perf record
  * @evlist: its events
  *
- * Return: 0 or negative, as __machine__synthesize_threads(), which is called where
- * it is not known who is in the file, or where perf was told whom to record.
+ * Return: 0 or a negative value like __machine__synthesize_threads(), which is called if
+ * the processes in the file are not known, or were selected by the user.
  */
 int dump_tasks__synthesize(struct dump_tasks *tasks, const struct perf_tool *tool,
 			   perf_event__handler_t process, struct machine *machine,

@@ -13,11 +13,11 @@ struct perf_tool;
 struct record_opts;
 
 /**
- * struct dump_tasks - the processes that a dump of backward buffers is about
- * @pids: their ids; NULL: none so far
- * @last: the one that was added last, for it often comes again
- * @unknown: it is not known, or not for all of the file: take all processes
- * @described: they have been described; what is added then begins a new file
+ * struct dump_tasks - the processes in a dump of backward buffers
+ * @pids: their ids, or NULL
+ * @last: the last pid added, which often follows again
+ * @unknown: not known for the whole file: describe all processes
+ * @described: already described; the next pid added starts a new file
  */
 struct dump_tasks {
 	struct intlist	*pids;

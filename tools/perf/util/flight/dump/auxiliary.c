@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Take up what a recorder that was killed knew of the tasks
+ * Restore the tasks that a killed recorder knew
  *
- * Its OUT.auxiliary names tasks that have exited since, whose samples may still be in
- * the buffers of a persistent session. It is taken up if it is of the same session,
- * by the ids of its events, and of the same boot, by the time at which it was
- * written: both count from anew when the machine starts.
+ * OUT.auxiliary describes tasks that have exited since, whose samples may still be in the
+ * buffers of a persistent session. It is used if it belongs to the same session,
+ * according to the ids of its events, and to the same boot, according to the time at
+ * which it was written: both restart at boot.
  *
- * It is a file like any other: nothing in it is believed before it was checked.
+ * The file is untrusted input. All data is checked before it is used.
  */
 #include "auxiliary.h"
 #include "../store/fold-order.h"
@@ -65,7 +65,7 @@ static bool read_at(FILE *f, u64 pos, void *buf, size_t size)
 	return pos < (u64)LONG_MAX && !fseek(f, pos, SEEK_SET) && fread(buf, size, 1, f) == 1;
 }
 
-/* Are these our events, and do their records end as ours do? */
+/* Return whether the events are ours, and their records have the same sample_id. */
 static bool has_our_events(FILE *f, const struct perf_file_header *header, struct evlist *evlist)
 {
 	const struct perf_event_attr *ours = &evlist__first(evlist)->core.attr;
@@ -118,13 +118,13 @@ static int fold_records(FILE *f, const struct perf_file_section *data, struct fo
 }
 
 /**
- * auxiliary__fold - add what OUT.auxiliary tells to the side-band
- * @out: how its name begins
+ * auxiliary__fold - add the content of OUT.auxiliary to the side-band
+ * @out: prefix of its name
  * @evlist: the events of the session
- * @ss: where to
- * @limit: bytes of it that may have to wait for their order
+ * @ss: the side-band store
+ * @limit: maximum number of bytes that wait to be sorted
  *
- * Return: number of records taken up; 0 if there is no such file, or it is not of this
+ * Return: number of records added; 0 if there is no such file, or it belongs to another
  * session.
  */
 int auxiliary__fold(const char *out, struct evlist *evlist, struct sideband_store *ss,

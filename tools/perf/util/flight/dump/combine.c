@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Make one file OUT of all dumps of a flight recorder and its auxiliary file
+ * Combine all dumps of a flight recorder and its auxiliary file into one file OUT
  *
- * The parts are read side by side (part.c), and merged by time. What all of them say
- * of one instant is looked at together: of records that are equal to the byte, as many
- * are written as the part that has most of them holds. So a record that is in several
- * overlapping dumps is in OUT once, while two equal records of one dump stay two.
+ * The parts are read in parallel (part.c) and merged by time. All records with the same
+ * time are compared. Of records with equal bytes, as many are written as the part with
+ * most of them has. A record that is in several overlapping dumps is thus once in OUT,
+ * while two equal records of one dump stay two.
  *
- * Each part begins with the state of the machine before its oldest record, without a
- * time. In OUT that state stands where it is true: at the time of that oldest record,
- * which is written into it. The state of the oldest part keeps none, it is true from
- * the beginning.
+ * Each part starts with the state of the machine before its oldest record, without a
+ * time. In OUT this state must be at the position where it is valid, so the time of that
+ * oldest record is written into it. The state of the oldest part has no time, because it
+ * is valid from the beginning.
  *
- * Header: the newest part that is whole gives the features; its events get the ids of
- * the same events in all parts, as each run of the recorder has ids of its own. A part
- * is left out, and stays where it is, if it has events that the newest one does not
- * have, or was made before another boot: its times mean nothing beside the others'.
+ * Header: the features are those of the newest complete part. Its events get the ids of
+ * the same events in all parts, because each run of the recorder has its own ids. A part
+ * is skipped and kept if it has events that the newest part does not have, or is from
+ * another boot, because its times cannot be compared with the others.
  *
- * Crash: OUT is written under a hidden name, and gets its own when it is on disk; then
- * OUT.json tells that it is a combined file; then the parts go. Whenever it is killed,
- * doing it again gives the same result, as an OUT with OUT.json is one of the parts.
- * An OUT that is something else is moved to OUT.old, as perf record does.
+ * Crash safety: OUT is written with a hidden name and renamed when it is on disk. Then
+ * OUT.json is written, which identifies a combined file. Then the parts are removed. If
+ * this is interrupted at any point, repeating it gives the same result, because an OUT
+ * with OUT.json is one of the parts. Any other OUT is renamed to OUT.old, as perf record
+ * does.
  *
- * A part that was cut off is read as far as it goes, and stays, too.
+ * A truncated part is read up to where it is intact, and is kept.
  */
 #include "combine.h"
 #include "dump.h"
@@ -52,12 +53,12 @@
 #define RECORDS_PER_ROUND	65536
 
 /**
- * struct input - a part, and what combine knows of it
+ * struct input - a part and its state
  * @part: the file
- * @boot_id: of its manifest, or empty
- * @is_out: it is an OUT that was combined before
- * @used: it becomes part of OUT
- * @remove: it may go when OUT is in place
+ * @boot_id: boot id in its manifest, or empty
+ * @is_out: an OUT that was combined before
+ * @used: included in OUT
+ * @remove: remove it when OUT is in place
  * @stated: its state has been written
  */
 struct input {
@@ -69,7 +70,7 @@ struct input {
 	bool		stated;
 };
 
-/* A record of the instant that is looked at. */
+/* A record of the current time. */
 struct candidate {
 	const void	*data;
 	u32		size;
@@ -79,26 +80,26 @@ struct candidate {
 };
 
 /**
- * struct combine - a file that is made of others
+ * struct combine - a combined file
  * @out: its name
  * @inputs: the parts, oldest first
- * @nr_inputs: how many
- * @base: the one that gives the features
- * @ids: of each event of @base
- * @nr_ids: how many
+ * @nr_inputs: number of parts
+ * @base: the part with the features
+ * @ids: ids of each event of @base
+ * @nr_ids: number of ids of each event
  * @instant: records of the same time
- * @nr_instant: how many
- * @instant_room: room for them
- * @order: pointers to them
- * @f: the file
+ * @nr_instant: number of these records
+ * @instant_room: allocated size of @instant
+ * @order: pointers to the records
+ * @f: the output file
  * @in_round: records since the last end of a round
- * @data_pos: where its records begin
+ * @data_pos: file position of the first record
  * @oldest: time of the oldest record of all parts
  * @first: time of the first record written
  * @last: time of the last record written
  * @records: records written
- * @events: samples among them
- * @duplicates: records left out, as they were there already
+ * @events: number of samples
+ * @duplicates: records omitted because they were duplicates
  */
 struct combine {
 	const char		*out;
@@ -141,7 +142,7 @@ static void read_boot_id(struct input *in)
 	free(path);
 }
 
-/* One that cannot be read is told, and left alone. */
+/* A part that cannot be read is reported and kept. */
 static int add_input(struct combine *c, const char *path, bool is_out)
 {
 	struct input *inputs = reallocarray(c->inputs, c->nr_inputs + 1, sizeof(*inputs));
@@ -188,7 +189,7 @@ static int add_inputs(struct combine *c)
 	char *auxiliary;
 	int err;
 
-	/* The one that was combined before holds what is oldest. */
+	/* A file that was combined before has the oldest records. */
 	if (exists(c->out, "") && exists(c->out, ".json")) {
 		err = add_input(c, c->out, true);
 		if (err)
@@ -210,7 +211,7 @@ static int add_inputs(struct combine *c)
 	return err;
 }
 
-/* The newest dump that is whole; if there is none, another whole file. */
+/* The newest complete dump; if there is none, another complete file. */
 static struct input *find_base(struct combine *c)
 {
 	struct input *base = NULL;
@@ -226,7 +227,7 @@ static struct input *find_base(struct combine *c)
 
 /* Events */
 
-/* The event of @base that is the same, counted from @from. */
+/* Find the same event in @base, starting at @from. */
 static int find_event(const struct part *base, const struct part *p, size_t i, size_t from)
 {
 	for (size_t j = from; j < base->nr_events; j++) {
@@ -271,7 +272,7 @@ static int add_ids(struct combine *c, size_t event, const struct part_event *fro
 	return 0;
 }
 
-/* Which event of the base is each event of the part? NULL, or why it does not fit. */
+/* Map the events of the part to those of the base. Return NULL or the reason for failure. */
 static const char *match_events(struct combine *c, const struct part *p, int *events)
 {
 	const struct part *base = &c->base->part;
@@ -282,7 +283,7 @@ static const char *match_events(struct combine *c, const struct part *p, int *ev
 	for (size_t i = 0; i < p->nr_events; i++) {
 		size_t from = 0;
 
-		/* Of equal events the first one is the first one. */
+		/* Equal events are mapped in their order. */
 		for (size_t j = 0; j < i; j++) {
 			if (!memcmp(p->events[j].attr, p->events[i].attr, p->attr_size))
 				from = events[j] + 1;
@@ -406,7 +407,7 @@ static int cmp_candidates(const void *va, const void *vb)
 	return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* Of @nr equal ones those stay that are in the input with most of them. */
+/* Of @nr equal records keep those of the input with most of them. */
 static void keep_most(struct combine *c, struct candidate **equal, size_t nr)
 {
 	size_t most = 0, from = 0;
@@ -469,7 +470,7 @@ static int put_instant(struct combine *c, u64 time)
 	return err;
 }
 
-/* What each file says of itself: once, if they say the same. */
+/* Records that describe the file: write them once if they are equal. */
 static int put_preambles(struct combine *c)
 {
 	int err = 0;
@@ -484,8 +485,8 @@ static int put_preambles(struct combine *c)
 }
 
 /*
- * The state before the oldest record of a part, with the time of that record; the
- * copies last until their instant is over.
+ * The state before the oldest record of a part, with the time of that record. The
+ * copies are valid until all records of that time were written.
  */
 static int add_state(struct combine *c, u32 input, char **copy)
 {
@@ -523,7 +524,7 @@ static int add_state(struct combine *c, u32 input, char **copy)
 	return 0;
 }
 
-/* The state of all parts that begin at @time, into its instant. */
+/* Add the state of all parts that start at @time to the records of that time. */
 static int add_states(struct combine *c, u64 time, char **copies)
 {
 	int err = 0;
@@ -543,7 +544,7 @@ static void free_copies(struct combine *c, char **copies)
 		zfree(&copies[i]);
 }
 
-/* The oldest time that is still to be written; 0: none. */
+/* The oldest time that has not been written yet, or 0. */
 static u64 next_time(struct combine *c, bool *begins)
 {
 	u64 time = 0;
@@ -602,7 +603,7 @@ static int put_records(struct combine *c)
 	if (!copies)
 		return -ENOMEM;
 	err = put_preambles(c);
-	/* That of parts without a time, then that of the oldest one. */
+	/* The state of parts without a time, then that of the oldest one. */
 	if (!err)
 		err = put_states(c, 0, copies);
 	if (!err && c->oldest)
@@ -610,7 +611,7 @@ static int put_records(struct combine *c)
 	if (!err)
 		err = put_mark(c, PERF_RECORD_FINISHED_INIT);
 	while (!err && (time = next_time(c, &begins)) != 0) {
-		/* In an OUT of before they are among its records already. */
+		/* A file that was combined before has them among its records. */
 		if (begins)
 			err = add_states(c, time, copies);
 		if (!err)
@@ -663,7 +664,7 @@ static int put_feature(struct combine *c, int feature, struct perf_file_section 
 	return put(c, data, size);
 }
 
-/* A table of sections, and they behind it, in the order of their numbers. */
+/* A table of sections, followed by the sections, in the order of their numbers. */
 static int put_features(struct combine *c, u64 table_pos)
 {
 	const struct part *base = &c->base->part;
@@ -708,7 +709,7 @@ static int put_file(struct combine *c)
 
 /* Names */
 
-/* A file under a hidden name, written by @write, that gets its name when on disk. */
+/* Call @write for a file with a hidden name, and rename the file when it is on disk. */
 static int write_file(struct combine *c, const char *path, int (*write)(struct combine *c))
 {
 	char *tmp = NULL;
@@ -769,7 +770,7 @@ static int put_manifest(struct combine *c)
 	return ferror(c->f) || fflush(c->f) || fsync(fileno(c->f)) ? -EIO : 0;
 }
 
-/* An OUT that is no combined file is not ours to replace. */
+/* Do not replace an OUT that is not a combined file. */
 static int move_old(struct combine *c)
 {
 	char *old;
@@ -844,13 +845,13 @@ static void combine__exit(struct combine *c)
 }
 
 /**
- * flight_combine - make one file of the dumps of a recorder and its auxiliary file
- * @out: how their names begin, and its name
- * @keep: do not remove them
+ * flight_combine - combine the dumps of a recorder and its auxiliary file
+ * @out: name of the output, and prefix of the names of the dumps
+ * @keep: do not remove the dumps
  *
  * The recorder must have ended.
  *
- * Return: 0, or a negative errno when the user was told. The parts are there then.
+ * Return: 0, or a negative errno after an error message. The parts are kept then.
  */
 int flight_combine(const char *out, bool keep)
 {

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Write what a flight recorder holds to a perf.data file
+ * Write the content of a flight recorder to a perf.data file
  *
- * A dump is made by a child that the recorder forks for it: it sees both stores
- * as they were at that moment, and takes its time, while the recorder goes on. What
- * it does wrong, or a disk that hangs, is no business of the recorder's. It is
- * the only thread of its process, and touches no ring buffer.
+ * The recorder forks a child for each dump. The child sees both stores as they were at
+ * that time, and the recorder continues. The child's failures, including a hung disk, do
+ * not affect the recorder. The child is the only thread of its process, and does not
+ * access the ring buffers.
  *
- * The file, in this order:
+ * The file has, in this order:
  *
  *	header and attributes, as perf record writes them
- *	what does not change: conversion of time, ids, CPUs
+ *	constant data: conversion of time, ids, CPUs
  *	the state before the oldest round, without times (see sideband-store.c)
  *	FINISHED_INIT
- *	what waits to become part of that state (see fold-order.c)
- *	round by round: its records as they came, and often FINISHED_ROUND
- *	features, among them the clock: CLOCK_MONOTONIC and wall clock, read now
+ *	records that wait to become part of that state (see fold-order.c)
+ *	for each round: its records as they were read; often FINISHED_ROUND
+ *	features, including the clock: CLOCK_MONOTONIC and wall clock, read now
  *
- * A mark behind every round would promise too much, see round_group__ends().
+ * A mark after each round would guarantee too much, see round_group__ends().
  *
- * With --overwrite the rounds hold side-band alone, and the samples come behind them,
- * buffer by buffer: from the oldest to the newest of the whole window, so that all of
- * it is one round.
+ * With --overwrite, rounds have only side-band records. The samples follow them, buffer
+ * by buffer, each from the oldest to the newest of the whole window, so all of this is
+ * one round.
  *
- * Only tasks that have samples in the file are described in it. Two passes over the
- * rounds do that. The first one notes whose samples there are, and who forked whom:
- * a child that has no program of its own yet lives on its parent's maps, so the
- * parent of a task that is wanted is wanted as well. The second one writes, and
- * leaves out the side-band of all others. What is left out of a round does not
- * harm its order.
+ * Only tasks that have samples in the file are described in it. This takes two passes
+ * over the rounds. The first pass collects the tasks of the samples, and the forks: a
+ * child that has not called exec() yet uses the maps of its parent, so the parent of a
+ * needed task is needed as well. The second pass writes the records, and omits the
+ * side-band of all other tasks. Omitting records does not change the order of a round.
  *
- * Names: a file is written under a name that begins with a dot and ends with .tmp,
- * mode 0600, so that no pattern for dumps finds it; its contents are on disk before
- * it gets its name, by link(), which never replaces another file. The manifest
- * comes right behind, in the same way. What a killed child leaves is removed when
- * a recorder with the same OUT starts.
+ * Names: a file is written with mode 0600 and a name that starts with a dot and ends with
+ * .tmp, so patterns for dumps do not match it. When its content is on disk, it gets its
+ * final name with link(), which never replaces another file. The manifest follows in the
+ * same way. Files that a killed child has left are removed when a recorder with the same
+ * OUT starts.
  *
- * OUT.auxiliary is made alike, without the samples, for all tasks: if the recorder
- * dies, it still names what is in buffers that outlive it. It is written anew, thus
- * compact, and replaces the one before by rename().
+ * OUT.auxiliary is written similarly, without samples, for all tasks. If the recorder is
+ * killed, it describes the tasks in buffers that outlive the recorder. It is written from
+ * scratch, and is thus compact, and replaces the previous one with rename().
  */
 #include "dump.h"
 #include "../source/backward.h"
@@ -74,10 +73,10 @@
 
 #define WRITE_BUFFER	(1024 * 1024UL)
 
-/* Pids above this do not exist (PID_MAX_LIMIT of 64-bit kernels). */
+/* The limit of pids (PID_MAX_LIMIT of 64-bit kernels). */
 #define MAX_PID		(4U << 20)
 
-/* Forks that are remembered one by one; with more, each parent is wanted. */
+/* Number of forks that are stored. If there are more, all parents are needed. */
 #define MAX_FORKS	(512 * 1024U)
 
 struct fork_pair {
@@ -87,20 +86,20 @@ struct fork_pair {
 
 /**
  * struct dump - a dump that is being written
- * @source: what it is made of
+ * @source: the data to write
  * @layout: of the records of its first event
  * @same_layout: all events have @layout
- * @auxiliary: no samples, but the side-band of all tasks
+ * @auxiliary: no samples, side-band of all tasks
  * @wanted: processes to describe
- * @known: processes that side-band in the rounds is about
- * @forks: who forked whom
- * @nr_forks: entries of @forks
+ * @known: processes that the side-band in the rounds describes
+ * @forks: parents and children
+ * @nr_forks: number of @forks
  * @fd: the file
- * @buffer: what is to be written next
- * @buffered: bytes in it
+ * @buffer: data to be written next
+ * @buffered: bytes in @buffer
  * @written: bytes of records written
  * @unmarked: records were written since the last mark
- * @m: what the manifest will say
+ * @m: content of the manifest
  */
 struct dump {
 	const struct dump_source *source;
@@ -205,7 +204,7 @@ static void scan_sample(struct dump *d, union perf_event *event)
 		mark(d->wanted, pid);
 }
 
-/* Nobody told what this sample's task is? For the second pass, when all is known. */
+/* Check whether the task of this sample is unknown, in the second pass. */
 static void count_unresolved(struct dump *d, union perf_event *event)
 {
 	struct sample_layout layout;
@@ -282,7 +281,7 @@ static int scan(union perf_event *event, void *data)
 	return 0;
 }
 
-/* A wanted child makes its parent wanted; forks are nearly in order. */
+/* If a child is needed, its parent is needed, too. Forks are nearly sorted. */
 static void want_parents(struct dump *d)
 {
 	bool more = true;
@@ -379,7 +378,7 @@ static int put_mark(struct dump *d, u32 type)
 	return put(d, &header, sizeof(header));
 }
 
-/* Side-band of a task that has no samples here? */
+/* Return whether this is side-band of a task without samples. */
 static bool is_unwanted(struct dump *d, const union perf_event *event)
 {
 	if (d->auxiliary)
@@ -392,7 +391,7 @@ static bool is_unwanted(struct dump *d, const union perf_event *event)
 	case PERF_RECORD_NAMESPACES:
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		/* The pid is the first word of all of them. -1 is the kernel. */
+		/* All of these records start with the pid. -1 is the kernel. */
 		return event->mmap.pid != -1U && !is_marked(d->wanted, event->mmap.pid);
 	default:
 		return false;
@@ -428,7 +427,7 @@ static bool is_wanted(pid_t pid, void *data)
 	return true;
 }
 
-/* Marks with nothing between them say nothing; and one round takes none inside. */
+/* Marks without records in between are useless, and must not be within a round. */
 static int mark_round(struct dump *d)
 {
 	if (!d->unmarked || d->source->kernel)
@@ -461,7 +460,7 @@ static int put_rounds(struct dump *d)
 		if (round_group__ends(&group, round.time) && !err)
 			err = mark_round(d);
 	}
-	/* Behind the last one nothing comes. */
+	/* No records follow the last one. */
 	return err ?: mark_round(d);
 }
 
@@ -497,7 +496,7 @@ static int put_file(struct dump *d)
 	struct perf_env *env = &session->header.env;
 	int err;
 
-	/* This is a child: the recorder's session stays as it is. */
+	/* This runs in a child and does not change the session of the recorder. */
 	session->header.data_offset = 0;
 	session->header.data_size = 0;
 	err = perf_session__write_header(session, d->source->evlist, d->fd, false);
@@ -518,9 +517,9 @@ static int put_file(struct dump *d)
 /* Names */
 
 /**
- * dump__create_temporary - a file that is not to be taken for a finished one
- * @path: the name that it is going to have
- * @tmp: its name now; to be freed
+ * dump__create_temporary - create a temporary file
+ * @path: the final name
+ * @tmp: returns the temporary name; to be freed by the caller
  *
  * Return: a file descriptor or a negative errno.
  */
@@ -546,7 +545,7 @@ static bool is_pid(const char *str)
 	return digits && !strcmp(str + 1 + digits, ".tmp");
 }
 
-/* ".OUT.sample.TIME[.json].PID.tmp" and the like: is it @name's, and its writer gone? */
+/* Return whether ".OUT.sample.TIME[.json].PID.tmp" is of @name and its writer is gone. */
 static bool is_stale(const char *file, const char *name)
 {
 	size_t len = strlen(name), file_len = strlen(file);
@@ -566,8 +565,8 @@ static bool is_stale(const char *file, const char *name)
 }
 
 /**
- * dump__remove_stale - remove what killed recorders left half-written
- * @out: how the names of the dumps begin
+ * dump__remove_stale - remove incomplete files of killed recorders
+ * @out: prefix of the names of the dumps
  */
 void dump__remove_stale(const char *out)
 {
@@ -586,7 +585,7 @@ void dump__remove_stale(const char *out)
 	free(dir);
 }
 
-/* Give a file its name, unless that is taken. */
+/* Give a file its final name unless that exists. */
 static int name_file(const char *tmp, const char *path)
 {
 	if (!link(tmp, path)) {
@@ -596,13 +595,13 @@ static int name_file(const char *tmp, const char *path)
 	if (errno == EEXIST)
 		return -EEXIST;
 
-	/* Not all file systems have links. */
+	/* Not all file systems support links. */
 	if (!access(path, F_OK))
 		return -EEXIST;
 	return rename(tmp, path) ? -errno : 0;
 }
 
-/* What was renamed or linked to @path is there after a crash as well. */
+/* Make the rename or link to @path durable. */
 void dump__sync_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -632,7 +631,7 @@ static void format_time(char *buf, size_t size)
 		 (unsigned int)(now % NSEC_PER_SEC / NSEC_PER_MSEC));
 }
 
-/* PATH, or PATH.1, PATH.2 ... if there was a dump in the same millisecond. */
+/* PATH, or PATH.1, PATH.2 ... if there are several dumps in the same millisecond. */
 static int name_dump(const char *tmp, char *path, size_t size)
 {
 	size_t len = strlen(path);
@@ -728,11 +727,11 @@ static int write_dump(struct dump *d, char *path, size_t size)
 
 /**
  * dump__write - write a dump and its manifest
- * @source: what it is made of; the session's header is changed
- * @request: what is said of it
- * @result: what became of it
+ * @source: the data; the header of its session is changed
+ * @request: parameters of the dump
+ * @result: returns the result
  *
- * To be called in a child of the recorder.
+ * Call this in a child of the recorder.
  *
  * Return: 0 or a negative errno; there is no file then.
  */
@@ -789,7 +788,7 @@ out:
 	return err;
 }
 
-/* Is it the file that holds side-band alone? */
+/* Return whether this is the auxiliary file. */
 bool dump__is_auxiliary(const char *path)
 {
 	const char *end = path ? strrchr(path, '.') : NULL;
@@ -798,14 +797,14 @@ bool dump__is_auxiliary(const char *path)
 }
 
 /**
- * dump__write_auxiliary - write OUT.auxiliary: all side-band, and no samples
- * @source: what it is made of; the session's header is changed
- * @out: how its name begins
+ * dump__write_auxiliary - write OUT.auxiliary with all side-band and no samples
+ * @source: the data; the header of its session is changed
+ * @out: prefix of its name
  *
- * It replaces the one before when it is on disk. To be called in a child of the
+ * The file replaces the previous one when it is on disk. Call this in a child of the
  * recorder.
  *
- * Return: 0 or a negative errno; the one before is still there then.
+ * Return: 0 or a negative errno; the previous file is kept then.
  */
 int dump__write_auxiliary(const struct dump_source *source, const char *out)
 {

@@ -15,8 +15,8 @@ struct sideband_store;
 union perf_event;
 
 /**
- * struct dump_cover - how a buffer was read that is not perf's own
- * @way: name of that, or NULL
+ * struct dump_cover - how the buffer of a session or of the kernel was read
+ * @way: name of the method, or NULL
  * @given_up: bytes that were overwritten before they could be read
  */
 struct dump_cover {
@@ -25,17 +25,17 @@ struct dump_cover {
 };
 
 /**
- * struct dump_source - what a dump is made of
- * @session: session of the recorder, for header and clock
+ * struct dump_source - the data of a dump
+ * @session: session of the recorder, for the header and the clock
  * @evlist: the events
  * @ring: the retained rounds
- * @kernel: samples that the kernel's buffers held, or NULL
- * @sideband: the state before them, but for what waits to be folded
- * @waiting: that, in the order of the times
- * @nr_waiting: records of it
+ * @kernel: samples in the buffers of the kernel, or NULL
+ * @sideband: the state before the rounds, without @waiting
+ * @waiting: records that wait to be folded, in the order of time
+ * @nr_waiting: number of @waiting
  * @covers: for each CPU, or NULL for perf's own buffers
- * @preamble: records that belong at the beginning of each file
- * @preamble_len: bytes of them
+ * @preamble: records at the start of each file
+ * @preamble_len: size of @preamble in bytes
  */
 struct dump_source {
 	struct perf_session	*session;
@@ -51,14 +51,14 @@ struct dump_source {
 };
 
 /**
- * struct dump_request - which dump is to be made
- * @out: how its name begins
- * @trigger: what asked for it
- * @reason: why
- * @action: what follows it
- * @window_asked: ns, 0: all
- * @swallowed: hits that it stands for, beyond its own
- * @given_up: bytes that the recorder had no room for since the last dump
+ * struct dump_request - parameters of a dump
+ * @out: prefix of its name
+ * @trigger: kind of the trigger
+ * @reason: reason given by the trigger
+ * @action: action after the dump
+ * @window_asked: maximum age in ns, 0: no limit
+ * @swallowed: further hits that this dump represents
+ * @given_up: bytes dropped by the recorder since the last dump
  */
 struct dump_request {
 	const char		*out;
@@ -71,15 +71,15 @@ struct dump_request {
 };
 
 /**
- * struct dump_result - what became of it
+ * struct dump_result - result of a dump
  * @err: 0 or a negative errno
  * @path: the file
  * @events: samples in it
  * @bytes: its size
  * @oldest: time of its first sample
  * @newest: time of its last sample
- * @raw: bytes of records that the recorder held
- * @stored: bytes that they took
+ * @raw: bytes of records in the recorder
+ * @stored: bytes of memory used for them
  */
 struct dump_result {
 	int			err;

@@ -6,12 +6,12 @@
 #include <stdio.h>
 
 /**
- * struct manifest_cpu - what a dump holds of one CPU
- * @oldest: time of its first sample, 0: it has none
+ * struct manifest_cpu - content of a dump for one CPU
+ * @oldest: time of its first sample, or 0
  * @newest: time of its last sample
- * @events: samples
- * @lost: events that the kernel had no room for
- * @throttled: how often it slowed an event down
+ * @events: number of samples
+ * @lost: events lost because the ring buffer was full
+ * @throttled: how often an event was throttled
  * @given_up: bytes that were overwritten before they could be read
  * @way: how its buffer was read
  */
@@ -26,26 +26,26 @@ struct manifest_cpu {
 };
 
 /**
- * struct manifest - what is told about a dump in the file beside it
+ * struct manifest - content of the manifest of a dump
  * @file: name of the dump
  * @time: wall clock of the dump, UTC
- * @trigger: what made it
- * @reason: what the trigger knows about that
- * @action: what else it does
- * @window_asked: ns that the user wants to see at most, 0: all there is
+ * @trigger: kind of the trigger
+ * @reason: reason given by the trigger
+ * @action: action after the dump
+ * @window_asked: maximum age in ns, 0: no limit
  * @oldest: time of the first sample
  * @newest: time of the last sample
- * @events: samples
- * @lost: events that the kernel had no room for
- * @throttled: how often the kernel slowed events down
- * @given_up: bytes that the recorder had no room for
- * @unresolved: samples of tasks that nothing is known about
- * @swallowed: hits of the trigger that this dump stands for, beyond its own
- * @tasks: processes described
- * @bytes: bytes of the file
- * @raw: bytes of records that the recorder held
- * @stored: bytes that they took there; less with -z
- * @nr_cpus: entries of @cpus
+ * @events: number of samples
+ * @lost: events lost because a ring buffer was full
+ * @throttled: how often events were throttled
+ * @given_up: bytes dropped by the recorder
+ * @unresolved: samples of tasks without a description
+ * @swallowed: further hits that this dump represents
+ * @tasks: number of processes described
+ * @bytes: size of the file
+ * @raw: bytes of records in the recorder
+ * @stored: bytes of memory used for them; less with -z
+ * @nr_cpus: number of @cpus
  * @cpus: by CPU
  */
 struct manifest {

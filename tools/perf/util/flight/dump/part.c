@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Read a perf.data file that a flight recorder has written, record by record, by time
+ * Read a perf.data file of a flight recorder, record by record, in the order of time
  *
- * Nothing of perf's session is used: a session wants a whole file, and what a crash
- * has cut off must be read as far as it goes. The file is mapped; nothing in it is
- * believed before it is checked, nor taken to be aligned.
+ * perf's session is not used, because it requires a complete file. A file that was
+ * truncated by a crash must be read as far as it is intact. The file is mapped. All data
+ * is checked before it is used, and is not assumed to be aligned.
  *
- * Order: a round is sorted when it is read, and waits until the next one has been read
- * as well. Records that are older than the newest one of the round before last will
- * not come any more: that is what FINISHED_ROUND promises. So two rounds are held in
- * memory, by reference; of a file without rounds, all records.
+ * Order: a round is sorted when it is read, and is held until the next round has been
+ * read as well. FINISHED_ROUND guarantees that no later record is older than the newest
+ * one of the round before last. Two rounds are thus held in memory, by reference, or all
+ * records of a file without rounds.
  */
 #include "part.h"
 #include "../../event.h"
@@ -99,13 +99,13 @@ static int read_event(struct part *p, size_t i, const void *entry)
 }
 
 /**
- * part__feature - a feature section of the file
+ * part__feature - get a feature section of the file
  * @p: the file
- * @feature: its number
- * @data: where it is
- * @size: bytes of it
+ * @feature: number of the feature
+ * @data: returns the section
+ * @size: returns its size
  *
- * Return: whether it is there.
+ * Return: true if the feature exists.
  */
 bool part__feature(const struct part *p, int feature, const void **data, size_t *size)
 {
@@ -126,7 +126,7 @@ bool part__feature(const struct part *p, int feature, const void **data, size_t 
 	return *data;
 }
 
-/* Features stand behind the records: the end of a file may be missing there as well. */
+/* Features follow the records, so a truncated file may lack them. */
 static bool features_are_whole(const struct part *p)
 {
 	const void *data;
@@ -245,7 +245,7 @@ static int cmp_records(const void *va, const void *vb)
 	return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* What comes before the first record with a time. */
+/* The records before the first one with a time. */
 static int read_beginning(struct part *p)
 {
 	size_t preamble_room = 0, state_room = 0;
@@ -296,7 +296,7 @@ static int read_round(struct part *p)
 	while (!err && next_record(p, &record, &type)) {
 		if (type == PERF_RECORD_FINISHED_ROUND)
 			break;
-		/* It belongs to no time; later ones repeat what the first ones say. */
+		/* Records without a time; later ones repeat the first ones. */
 		if (type >= PERF_RECORD_USER_TYPE_START)
 			continue;
 		record.time = time_of(p, &record, type);
@@ -315,10 +315,10 @@ static int read_round(struct part *p)
 }
 
 /**
- * part__peek - the oldest record that was not taken yet
+ * part__peek - get the oldest record that was not taken yet
  * @p: the file
  *
- * All that have the same time are there behind it.
+ * All records with the same time follow it.
  *
  * Return: the record, or NULL at the end.
  */
@@ -327,7 +327,7 @@ const struct part_record *part__peek(struct part *p)
 	while (p->first == p->nr || p->records[p->first].time >= p->complete) {
 		if (p->complete == ~0ULL)
 			return p->first < p->nr ? &p->records[p->first] : NULL;
-		/* Without memory the rest is missing. */
+		/* If there is no memory, the rest is missing. */
 		if (read_round(p)) {
 			p->truncated = true;
 			p->pos = p->end;
@@ -338,13 +338,13 @@ const struct part_record *part__peek(struct part *p)
 }
 
 /**
- * part__open - begin to read a file
- * @p: where to keep it; to be closed in any case
+ * part__open - open a file
+ * @p: returns the file; must be closed in any case
  * @path: its name
  *
- * Return: 0 or a negative errno: -ENODATA if there is not even a header, -EPROTO if
- * a flight recorder does not write such a file, -EPROTONOSUPPORT if one of another byte
- * order has, -EBADMSG if it is broken.
+ * Return: 0 or a negative errno: -ENODATA if there is no complete header, -EPROTO if the
+ * file is not from a flight recorder, -EPROTONOSUPPORT if it has another byte order,
+ * -EBADMSG if it is broken.
  */
 int part__open(struct part *p, const char *path)
 {

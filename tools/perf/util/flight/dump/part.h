@@ -10,9 +10,9 @@
 
 /**
  * struct part_event - an event of a file
- * @attr: its attributes, as they stand in the file
+ * @attr: its attributes in the file
  * @ids: its ids
- * @nr_ids: how many
+ * @nr_ids: number of ids
  */
 struct part_event {
 	const void	*attr;
@@ -22,10 +22,10 @@ struct part_event {
 
 /**
  * struct part_record - a record of a file
- * @time: when it was made; 0: always
- * @seq: its place in the file
- * @data: the record, maybe not aligned
- * @size: bytes of it
+ * @time: its time; 0: none
+ * @seq: its position in the file
+ * @data: the record, possibly not aligned
+ * @size: its size in bytes
  */
 struct part_record {
 	u64		time;
@@ -35,7 +35,7 @@ struct part_record {
 };
 
 /**
- * struct part - a file that is to become part of another one
+ * struct part - a file to be combined with others
  * @path: its name
  * @map: all of it
  * @size: bytes of it
