@@ -152,9 +152,10 @@ prints_metrics_of_recorders()
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
 }
 
-# fake_recorders DIR: processes that look like recorders and are none. The first two say
+# fake_recorders DIR: entries that look like recorders and are none. The first two say
 # the same, each on two sockets, as if in containers; others tell lies, or trickle, or say
-# nothing. The last is another user's, with more sockets than are asked.
+# nothing. The last is another user's, with more sockets than are asked, and with what is no
+# socket.
 fake_recorders()
 {
 	python3 - "$1" record >"$1/said" 2>&1 <<-'EOF' &
@@ -169,16 +170,19 @@ fake_recorders()
 	            [begin + b'[", "dumps": 3}\n'], [begin + b'"/end\\\n'], [b'\0\n'], [begin],
 	            [b''],
 	            [None], [b''] * 600]
-	os.mkdir("others")
-	os.chown("others", 65534, 65534)
+	os.makedirs("/run/perf/0", 0o700, exist_ok=True)
+	os.mkdir("/run/perf/65534", 0o700)
+	os.chown("/run/perf/65534", 65534, 65534)
 	for i, texts in enumerate(answers):
 	    if os.fork():
 	        continue
-	    open("/proc/self/comm", "w").write("perf")
 	    name, file = "fake.%d" % i, open("pid.%d" % i, "w")
+	    os.chdir("/run/perf/%d" % (65534 if len(texts) > 2 else 0))
 	    if len(texts) > 2:
-	        os.chdir("others")
 	        os.setuid(65534)
+	        os.mkfifo("fifo")
+	        os.symlink("/dev/zero", "link")
+	        os.mkdir("dir")
 	    servers = {}
 	    for k, text in enumerate(texts):
 	        server = socket.socket(socket.AF_UNIX)
@@ -226,7 +230,6 @@ survives_fake_recorders()
 	local recorder pid status=0 began took
 
 	mkdir "$TMP/fakes"
-	# First, so that /proc has them first.
 	fake_recorders "$TMP/fakes"
 	# As if in a container: there it is number 1.
 	unshare --pid --fork --kill-child --mount-proc perf record -M 8M -e cpu-clock -F 99 -a \
@@ -238,14 +241,18 @@ survives_fake_recorders()
 	done
 	pid=$(pgrep -P $recorder -x perf)
 	began=$(date +%s%N)
-	perf ctl --prometheus >"$TMP/fakes.prom" || status=$?
+	perf ctl --prometheus >"$TMP/fakes.prom" 2>"$TMP/fakes.said" || status=$?
 	took=$((($(date +%s%N) - began) / 1000000))
 	echo "status $status, $took ms"
 	kill "$pid"
 	wait $recorder || true
 	cat "$TMP"/fakes/pid.* | xargs kill -KILL || true
+	rm -rf /run/perf/0/fake.* /run/perf/65534
+	cat "$TMP/fakes.said"
 	cat -v "$TMP/fakes.prom" | grep -v '^#'
 	[ $status = 0 ]
+	[ "$(grep -c 'Some flight recorders may be missing: user 65534 has more than 64 entries' \
+		"$TMP/fakes.said")" = 1 ]
 	# FIND_S and ANSWER_S, and a slow machine.
 	[ $took -lt 20000 ]
 	python3 - "$TMP" "$pid" <<-'EOF'
@@ -267,6 +274,157 @@ survives_fake_recorders()
 	assert 'uptime_seconds{out="/lie"' not in text
 	assert '{out="/\ufffd\ufffd(\ufffd\ufffd\ufffd?q?u12",' in text
 	EOF
+}
+
+# serve DIR PATH [USER]: a recorder of that name that is none, and writes to DIR/asked what it
+# is asked; the socket belongs to USER
+serve()
+{
+	cat >"$TMP/serve.py" <<-'EOF'
+	import os, socket, sys
+	server = socket.socket(socket.AF_UNIX)
+	server.bind(sys.argv[2])
+	server.listen(64)
+	if len(sys.argv) > 3:
+	    os.chown(sys.argv[2], int(sys.argv[3]), int(sys.argv[3]))
+	open(sys.argv[1] + "/served", "w").close()
+	while True:
+	    client = server.accept()[0]
+	    try:
+	        asked = client.recv(64)
+	        if asked:
+	            open(sys.argv[1] + "/asked", "ab").write(asked)
+	            client.send(b'{"ok": true, "pid": 1, "out": "/served", "dumps": 7}\n')
+	    except OSError:
+	        pass
+	EOF
+	python3 "$TMP/serve.py" "$@" &
+	SERVERS+=("$!")
+	is_served "$1"
+}
+
+is_served()
+{
+	for _ in {1..600}; do
+		[ ! -e "$1/served" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+end_servers()
+{
+	kill -KILL "${SERVERS[@]}" 2>/dev/null || true
+	rm -rf /run/perf/65534 /run/perf/link
+}
+
+# What is in a directory counts for its owner alone: a socket that another user listens on, or
+# that belongs to another, is not asked, nor is what others may write to, or is a link.
+believes_owners_alone()
+{
+	local dir
+
+	SERVERS=()
+	trap end_servers EXIT
+	for dir in peer owner mode link good; do
+		mkdir "$TMP/$dir"
+	done
+	chmod 755 "$TMP"
+	mkdir -p /run/perf/0
+	install -d -m 700 -o 65534 -g 65534 /run/perf/65534
+	serve "$TMP/peer" /run/perf/65534/peer 65534
+	serve "$TMP/owner" /run/perf/65534/owner
+	install -d -m 700 "$TMP/there"
+	serve "$TMP/link" "$TMP/there/linked"
+	ln -s "$TMP/there" /run/perf/link
+	has '^perf_flight_recorders 0$' perf ctl --prometheus
+	for dir in peer owner link; do
+		[ ! -e "$TMP/$dir/asked" ] || { echo "$dir was asked"; return 1; }
+	done
+	# The same, as it is to be.
+	rm -rf /run/perf/link
+	serve "$TMP/good" /run/perf/0/good
+	has '^perf_flight_dumps_total{out="/served",pid="[0-9]+"} 7$' perf ctl --prometheus
+	[ "$(cat "$TMP/good/asked")" = status ]
+	chmod 770 /run/perf/0
+	has '^perf_flight_recorders 0$' perf ctl --prometheus
+	chmod 700 /run/perf/0
+	rm /run/perf/0/good
+}
+
+# as_container COMMAND...: with a /run of its own
+as_container()
+{
+	# shellcheck disable=SC2016 # for the shell in there
+	unshare --mount --pid --fork --kill-child --mount-proc \
+		sh -c 'mount -t tmpfs none /run && exec "$@"' - "$@" &
+	CONTAINERS+=("$!")
+}
+
+end_containers()
+{
+	local pid
+
+	for pid in "${CONTAINERS[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+}
+
+# Two of the same image: nothing but the pid tells them from each other.
+finds_those_in_containers()
+{
+	local pid
+
+	CONTAINERS=()
+	trap end_containers EXIT
+	for _ in 1 2; do
+		as_container perf record -M 8M -e cpu-clock -F 99 -a --trigger socket \
+			-o /run/blackbox >/dev/null 2>&1
+	done
+	for _ in {1..600}; do
+		! perf ctl --prometheus 2>&1 | grep -x 'perf_flight_recorders 2' || break
+		sleep 0.1
+	done
+	perf ctl --prometheus >"$TMP/containers.prom"
+	grep uptime "$TMP/containers.prom"
+	for pid in "${CONTAINERS[@]}"; do
+		pid=$(pgrep -P "$pid" -x perf)
+		grep "^perf_flight_uptime_seconds{out=\"/run/blackbox\",pid=\"$pid\"} " \
+			"$TMP/containers.prom"
+	done
+	has '^perf_flight_recorders 0$' \
+		setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus
+}
+
+# A mount namespace of a user without privileges: what is his is found, but he cannot make
+# root ask, or remove, what is root's, by mounting it where entries are.
+believes_no_mounts()
+{
+	local holder
+
+	SERVERS=()
+	trap end_servers EXIT
+	mkdir "$TMP/victim" "$TMP/seen" "$TMP/mine"
+	chmod 755 "$TMP" "$TMP/victim"
+	chown 65534 "$TMP/mine"
+	serve "$TMP/seen" "$TMP/victim/daemon"
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
+		"$TMP/victim/stale"
+	touch -h -d '1 hour ago' "$TMP/victim/stale"
+	# shellcheck disable=SC2016 # for the shell in there
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all unshare --user --map-root-user \
+		--mount sh -c 'mount -t tmpfs none /run && mkdir -p /run/perf/0 /run/perf/me &&
+			chmod 700 /run/perf/me && mount --bind "$1/victim" /run/perf/0 &&
+			exec python3 "$1/serve.py" "$1/mine" /run/perf/me/mine' - "$TMP" &
+	holder=$!
+	SERVERS+=("$holder")
+	is_served "$TMP/mine"
+	[ -S "/proc/$holder/root/run/perf/0/daemon" ]
+	has "^perf_flight_dumps_total.*pid=\"$holder\"} 7\$" perf ctl --prometheus
+	[ "$(cat "$TMP/mine/asked")" = status ]
+	[ ! -e "$TMP/seen/asked" ]
+	[ -S "$TMP/victim/stale" ]
 }
 
 # The samples' times, as perf script has them: the list's window is between the first
@@ -460,6 +618,10 @@ check "--prometheus prints metrics" prints_metrics
 if command -v socat >/dev/null; then
 	check "--prometheus prints the metrics of flight recorders" prints_metrics_of_recorders
 	check "--prometheus survives what only looks like a recorder" survives_fake_recorders
+	check "--prometheus asks no socket of others than the directory's owner" \
+		believes_owners_alone
+	check "--prometheus finds recorders in containers" finds_those_in_containers
+	check "--prometheus believes no mounts of users" believes_no_mounts
 else
 	leave_out "--prometheus prints the metrics of flight recorders" "no socat"
 	leave_out "--prometheus survives what only looks like a recorder" "no socat"

@@ -199,6 +199,82 @@ without_root()
 	dead_have_names "$TMP/h.dump"
 }
 
+# quick COMMAND...: a recorder of nobody by that, and what is in the registry then
+quick()
+{
+	as_nobody "$@" perf record -M 4M -e cpu-clock:u --trigger "socket:$TMP/user/q.sock" \
+		-o "$TMP/user/q" -- sh -c "
+			until [ -S $TMP/user/q.sock ]; do sleep 0.1; done
+			sleep 1
+			ls -ld $TMP/user/xdg/perf/* /run/perf/*/*
+			true" 2>&1
+}
+
+# $RUNTIME_DIRECTORY as systemd sets it, then $XDG_RUNTIME_DIR, then /run/perf/UID.
+registers_users()
+{
+	local text
+
+	chmod 755 "$TMP"
+	mkdir -p "$TMP/user"
+	chown nobody "$TMP/user"
+	text=$(quick env)
+	echo "$text"
+	grep -c "will not find this recorder (/run/perf/65534: No such file or directory)" \
+		<<<"$text"
+	install -d -m 700 -o nobody /run/perf/65534 /run/perf/unit "$TMP/user/xdg"
+	quick env | tee "$TMP/said"
+	grep -cE 'srw-------.* /run/perf/65534/q\.[0-9]+$' "$TMP/said"
+	quick env XDG_RUNTIME_DIR="$TMP/user/xdg" | tee "$TMP/said"
+	grep -cE "srw-------.* $TMP/user/xdg/perf/q\.[0-9]+\$" "$TMP/said"
+	[ "$(stat -c '%a %U' "$TMP/user/xdg/perf")" = '700 nobody' ]
+	quick env XDG_RUNTIME_DIR="$TMP/user/xdg" RUNTIME_DIRECTORY=/run/foo:/run/perf/unit |
+		tee "$TMP/said"
+	grep -cE 'srw-------.* /run/perf/unit/q\.[0-9]+$' "$TMP/said"
+	[ -z "$(find /run/perf/unit /run/perf/65534 "$TMP/user/xdg" -type s)" ]
+	# Others may write to it: the next one is taken.
+	chmod 777 "$TMP/user/xdg"
+	quick env XDG_RUNTIME_DIR="$TMP/user/xdg" | tee "$TMP/said"
+	grep -cE 'srw-------.* /run/perf/65534/q\.[0-9]+$' "$TMP/said"
+	chmod 700 "$TMP/user/xdg"
+}
+
+# start_user VARIABLE: a daemon of nobody, with CAP_PERFMON
+start_user()
+{
+	setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +perfmon \
+		--ambient-caps +perfmon env HOME="$TMP/user" "$1" \
+		perf record --daemon -M 4M -a -e cpu-clock -F 99 -o "$TMP/user/r"
+	RECORDER=$(cat "$TMP/user/r.pid")
+	echo "$RECORDER" >>"$TMP/recorders"
+}
+
+counts()
+{
+	perf ctl --prometheus | grep -x "perf_flight_recorders $1"
+}
+
+# The user, and root, find it where it is; other users do not.
+finds_users()
+{
+	local variable
+
+	# As a unit with DynamicUser; then in a session: root looks below /run/user.
+	install -d -m 700 -o nobody /run/user/65534 /run/perf/unit
+	for variable in RUNTIME_DIRECTORY=/run/perf/unit XDG_RUNTIME_DIR=/run/user/65534; do
+		start_user "$variable"
+		counts 1
+		as_nobody perf ctl --prometheus | grep -x 'perf_flight_recorders 1'
+		setpriv --reuid 12345 --regid 12345 --clear-groups perf ctl --prometheus |
+			grep -x 'perf_flight_recorders 0'
+		kill -TERM "$RECORDER"
+		wait_for is_gone "$RECORDER"
+		counts 0
+	done
+	[ -z "$(find /run/perf /run/user/65534 -type s)" ]
+	rm -rf /run/user/65534 /run/perf/65534 /run/perf/unit
+}
+
 verifies_the_unit()
 {
 	sed "s|/usr/bin/perf|$(command -v perf)|" "$UNIT" >"$TMP/perf-flight.service"
@@ -228,6 +304,8 @@ check "stale pid file and socket" stale_files
 check "tells why it cannot begin" tells_why_not
 check "the protocol of Type=notify" notifies
 check "a user without root, with CAP_PERFMON and without" without_root
+check "users are in the registry" registers_users
+check "perf ctl finds users" finds_users
 if command -v systemd-analyze >/dev/null; then
 	check "the systemd unit" verifies_the_unit
 else

@@ -302,9 +302,141 @@ cools_down_and_stops()
 	not test -e "$TMP/d.sock"
 }
 
+# metric OUT PID: perf ctl finds it, under that name
+metric()
+{
+	perf ctl --prometheus | tee "$TMP/prom" |
+		grep -F "perf_flight_uptime_seconds{out=\"$1\",pid=\"$2\"} "
+}
+
+is_registered()
+{
+	local entry=/run/perf/0/a.$RECORDER
+
+	ls -la /run/perf /run/perf/0
+	[ "$(stat -c '%a %u %F' /run/perf)" = '755 0 directory' ]
+	[ "$(stat -c '%a %u %F' /run/perf/0)" = '700 0 directory' ]
+	[ "$(stat -c '%a %u %F' "$entry")" = '600 0 socket' ]
+	ask "$entry" status | grep -c "\"pid\": $RECORDER"
+	metric "$TMP/a" "$RECORDER"
+}
+
+is_registered_no_more()
+{
+	[ -z "$(ls /run/perf/0)" ]
+	perf ctl --prometheus | grep -x 'perf_flight_recorders 0'
+}
+
+# What a recorder that was killed leaves is removed by root's perf ctl, and by the next
+# recorder; not what may not listen yet.
+removes_stale_entries()
+{
+	local entry other
+
+	start_recorder "$TMP/s" -M 8M -e cpu-clock -F 99 -a --trigger socket
+	entry=/run/perf/0/s.$RECORDER
+	kill -KILL "$RECORDER"
+	wait "$RECORDER" 2>/dev/null || true
+	[ -S "$entry" ]
+	touch -h -d '1 minute' "$entry"
+	perf ctl --prometheus | grep -x 'perf_flight_recorders 0'
+	[ -S "$entry" ]
+	touch -h -d '1 minute ago' "$entry"
+	nobody perf ctl --prometheus | grep -x 'perf_flight_recorders 0'
+	[ -S "$entry" ]
+	perf ctl --prometheus | grep -x 'perf_flight_recorders 0'
+	[ ! -e "$entry" ]
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$entry"
+	touch -h -d '1 minute ago' "$entry"
+	# It is not alone: that one stays.
+	start_recorder "$TMP/t" -M 8M -e cpu-clock -F 99 -a --trigger socket
+	other=/run/perf/0/t.$RECORDER
+	perf record -q -M 8M -e cpu-clock -C 0 --trigger socket -o "$TMP/u" -- true
+	[ ! -e "$entry" ]
+	[ -S "$other" ]
+	stop_recorder INT
+	is_registered_no_more
+}
+
+# Two of the same name, in different directories.
+tells_them_apart()
+{
+	local first
+
+	mkdir "$TMP/1" "$TMP/2"
+	start_recorder "$TMP/1/box" -M 8M -e cpu-clock -F 99 -a --trigger socket
+	first=$RECORDER
+	start_recorder "$TMP/2/box" -M 8M -e cpu-clock -F 99 -a --trigger socket
+	metric "$TMP/1/box" "$first"
+	metric "$TMP/2/box" "$RECORDER"
+	grep -x 'perf_flight_recorders 2' "$TMP/prom"
+	stop_recorder INT
+	perf ctl --prometheus | grep -x 'perf_flight_recorders 1'
+	kill -INT "$first"
+	wait "$first" || true
+}
+
+# refuses REASON: a recorder records, and says why perf ctl will not find it
+refuses()
+{
+	perf record -M 8M -e cpu-clock -C 0 --trigger "socket:$TMP/v.sock" -o "$TMP/v" -- true \
+		2>&1 | tee "$TMP/said"
+	grep -cE "will not find this recorder \\($1\\), whose socket is $TMP/v.sock" "$TMP/said"
+	grep -c 'flight recorder [0-9]' "$TMP/said"
+}
+
+# Directories that are not its own are not taken; nothing is written elsewhere.
+takes_no_foreign_directory()
+{
+	mkdir "$TMP/elsewhere"
+	rmdir /run/perf/0
+	ln -s "$TMP/elsewhere" /run/perf/0
+	refuses '/run/perf/0: Not a directory'
+	rm /run/perf/0
+	: >/run/perf/0
+	refuses '/run/perf/0: Not a directory'
+	rm /run/perf/0
+	install -d -m 700 -o nobody /run/perf/0
+	refuses '/run/perf/0: others may write to it'
+	chown root /run/perf/0
+	chmod 770 /run/perf/0
+	refuses '/run/perf/0: others may write to it'
+	chmod 700 /run/perf/0
+	chmod 777 /run/perf
+	refuses '/run/perf/0: others may write to it'
+	chmod 755 /run/perf
+	mv /run/perf "$TMP/moved"
+	ln -s "$TMP/elsewhere" /run/perf
+	refuses '/run/perf/0: Not a directory'
+	rm /run/perf
+	mv "$TMP/moved" /run/perf
+	[ -z "$(ls "$TMP/elsewhere")" ]
+}
+
+# A link under its name is neither followed nor replaced.
+follows_no_link()
+{
+	: >"$TMP/w.stderr"
+	OUT_NAME=$TMP/w
+	# shellcheck disable=SC2016 # its own pid
+	sh -c 'ln -s "$1/target" "/run/perf/0/w.$$"; exec perf record -M 8M -e cpu-clock -F 99 -a \
+		--trigger socket -o "$1/w"' - "$TMP" 2>>"$TMP/w.stderr" &
+	RECORDER=$!
+	echo $RECORDER >>"$TMP/recorders"
+	wait_for grep -q 'flight recorder [0-9]' "$OUT_NAME.stderr"
+	[ -S "/run/perf/0/w.$RECORDER.1" ]
+	[ -L "/run/perf/0/w.$RECORDER" ]
+	[ ! -e "$TMP/target" ]
+	metric "$TMP/w" "$RECORDER"
+	stop_recorder INT
+	rm /run/perf/0/w.*
+	is_registered_no_more
+}
+
 flight_begin
 start_recorder "$TMP/a" -M 8M -e cpu-clock -F 199 -a --trigger socket --trigger signal
 check "requests are answered" answers
+check "it is in the registry" is_registered
 check "dump, with the file's name when it is complete" dumps_at_request
 check "requests at the same time are merged" merges_requests
 check "malformed, partial, oversized, slow and deaf" survives_what_is_wrong
@@ -313,6 +445,11 @@ check "recording goes on meanwhile" records_meanwhile
 check "peers" knows_its_peers
 check "the same recorder all the time" kill -0 "$RECORDER"
 stop_recorder INT
+check "it has left the registry" is_registered_no_more
+check "stale entries of the registry" removes_stale_entries
+check "two of the same name" tells_them_apart
+check "foreign directories in place of the registry" takes_no_foreign_directory
+check "a link in place of an entry" follows_no_link
 check "socket:PATH" takes_a_path
 check "cooldown, stop" cools_down_and_stops
 persistent_end

@@ -26,11 +26,15 @@
  * (SO_PEERCRED, SO_PEERGROUPS); the mode of the file alone would be a matter of the
  * directory's and the file system's.
  *
+ * The server listens on a second socket, its entry in the registry (registry.c), through
+ * which perf ctl finds it. The same may ask there. Without an entry it is served all the same.
+ *
  * The children that write dumps inherit the descriptors: a connection is taken out of
  * the epoll and shut down, not only closed.
  */
 #include "triggers.h"
 #include "../dump/dump.h"
+#include "../registry.h"
 #include "../../debug.h"
 #include "../../json-writer.h"
 #include "../../time-utils.h"
@@ -77,6 +81,7 @@ struct connection {
  * struct server - the socket of a recorder
  * @path: its name; NULL until it starts, if it is OUT.sock
  * @fd: the socket
+ * @entry: the socket in the registry
  * @epoll_fd: to wait for it and for the connections; the trigger's
  * @stat: the file that it made, not to remove somebody else's
  * @hits: requests for a dump since the last look
@@ -86,6 +91,7 @@ struct connection {
 struct server {
 	char			*path;
 	int			fd;
+	struct flight_entry	entry;
 	int			epoll_fd;
 	struct stat		stat;
 	unsigned int		hits;
@@ -240,10 +246,10 @@ static void make_room(struct server *s)
 		drop(s, list_first_entry(&s->connections, struct connection, node));
 }
 
-static void accept_some(struct flight_trigger *t, struct server *s)
+static void accept_some(struct flight_trigger *t, struct server *s, int listener)
 {
 	for (int i = 0; i < READS_PER_PASS; i++) {
-		int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
 			welcome(t, s, fd);
@@ -418,8 +424,11 @@ static unsigned int socket_hits(struct flight_trigger *t)
 			drop(s, c);
 	}
 	/* Last, as it may drop connections. */
-	if (connects)
-		accept_some(t, s);
+	if (connects) {
+		accept_some(t, s, s->fd);
+		if (s->entry.fd >= 0)
+			accept_some(t, s, s->entry.fd);
+	}
 	hits = s->hits;
 	s->hits = 0;
 	return hits;
@@ -481,6 +490,7 @@ static int socket_parse(struct flight_trigger *t, const char *arg)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&s->connections);
 	s->fd = -1;
+	s->entry.fd = -1;
 	t->priv = s;
 	if (!arg)
 		return 0;
@@ -561,6 +571,9 @@ static int socket_start(struct flight_trigger *t)
 	if (lstat(s->path, &s->stat) || listen(s->fd, MAX_CONNECTIONS) ||
 	    epoll_ctl(t->fd, EPOLL_CTL_ADD, s->fd, &ev))
 		goto out_errno;
+	if (!flight_registry__enter(&s->entry, t->host->out, s->path) &&
+	    epoll_ctl(t->fd, EPOLL_CTL_ADD, s->entry.fd, &ev))
+		flight_registry__leave(&s->entry);
 	return 0;
 
 out_errno:
@@ -583,6 +596,7 @@ static void socket_stop(struct flight_trigger *t)
 		drop(s, list_first_entry(&s->connections, struct connection, node));
 	if (!lstat(s->path, &st) && st.st_dev == s->stat.st_dev && st.st_ino == s->stat.st_ino)
 		unlink(s->path);
+	flight_registry__leave(&s->entry);
 	shutdown(s->fd, SHUT_RDWR);
 	close(s->fd);
 	close(t->fd);
