@@ -17,6 +17,9 @@ export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHA
 # run of the preprocessor. Of programs that the kernel's build runs, such as objtool, that
 # list leaves out the system's headers.
 export CCACHE_DEPEND=1
+# The target's path, in which the variant is, is for the list alone, and is not read there: what
+# is the same in base's perf and in the patched one is compiled once.
+export CCACHE_IGNOREOPTIONS='-Wp,-MT,*'
 export KBUILD_BUILD_USER=perf KBUILD_BUILD_HOST=vm KBUILD_BUILD_TIMESTAMP=@0
 export LC_ALL=C
 umask 022
@@ -124,7 +127,8 @@ build_perf()
 		make -C "$BUILD/$variant/src/tools/perf" O="$BUILD/$variant/perf" \
 		-j"$JOBS" prefix="$BUILD/$variant" WERROR=0 \
 		PYTHON=/usr/bin/python3 PYTHON_CONFIG=/usr/bin/python3-config \
-		BUILD_BPF_SKEL=1 NO_LIBLLVM=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 install-bin
+		BUILD_BPF_SKEL=1 NO_LIBLLVM=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 \
+		NO_SHELLCHECK=1 install-bin
 	# A warning of gcc 12, an error of gcc 14. What was built so is built again.
 	if grep 'Wimplicit-function-declaration' "$BUILD/$variant/perf.log" >&2; then
 		rm -rf "$BUILD/$variant/perf"
