@@ -23,6 +23,8 @@
 #include "util/event.h"
 #include "util/evlist.h"
 #include "util/flight/recorder.h"
+#include "util/flight/store/flight-store.h"
+#include "util/flight/store/sideband-store.h"
 #include "tests.h"
 
 #define DEFAULT_MIB	48
@@ -38,6 +40,7 @@
 
 struct bulk {
 	struct flight_recorder	*fr;
+	struct flight_store	*store;
 	char			*round;
 	size_t			len;
 	u64			bytes;
@@ -129,8 +132,8 @@ static void pass(struct bulk *b)
 	for (b->len = 0; b->len < ROUND - 8192;)
 		live(b);
 	cut = b->bytes % b->len & ~7UL;
-	flight_recorder__append(b->fr, b->round, cut);
-	flight_recorder__append(b->fr, b->round + cut, b->len - cut);
+	flight_store__append(b->store, b->round, cut);
+	flight_store__append(b->store, b->round + cut, b->len - cut);
 	flight_recorder__store(b->fr, NULL, &round, sizeof(round));
 	b->bytes += b->len;
 }
@@ -166,8 +169,9 @@ static int run(unsigned int comp_level, u64 bytes)
 
 	TEST_ASSERT_VAL("evlist", evlist);
 	TEST_ASSERT_VAL("memory", b.round);
-	b.fr = flight_recorder__new(&fo, NULL, evlist);
+	b.fr = flight_recorder__new(&fo, NULL, NULL, evlist);
 	TEST_ASSERT_VAL("recorder", b.fr);
+	b.store = flight_recorder__get_store(b.fr);
 	/* As if found in /proc. */
 	add_comm(&b, getpid(), 0, "stays");
 	flight_recorder__store(b.fr, NULL, b.round, b.len);
@@ -184,12 +188,14 @@ static int run(unsigned int comp_level, u64 bytes)
 	pr_debug("%" PRIu64 " MiB, %" PRIu64 " processes: %zu KiB after half, then at most %zu\n",
 		 b.bytes >> 20, b.processes, first >> 10, most >> 10);
 	TEST_ASSERT_VAL("flat memory", most <= first + SLACK);
-	TEST_ASSERT_VAL("who stays is known", flight_recorder__knows(b.fr, getpid()));
+	TEST_ASSERT_VAL("who stays is known",
+			sideband_store__knows(b.store->sideband, getpid()));
 	/* Compressed, the ring reaches back to where their pids were used before. */
 	for (u32 i = 20000; !comp_level && i < NR_PIDS; i++) {
 		u32 pid = FIRST_PID + (b.processes + NR_PIDS - i) % NR_PIDS;
 
-		TEST_ASSERT_VAL("who is gone is not", !flight_recorder__knows(b.fr, pid));
+		TEST_ASSERT_VAL("who is gone is not",
+				!sideband_store__knows(b.store->sideband, pid));
 	}
 	flight_recorder__delete(b.fr);
 	evlist__delete(evlist);

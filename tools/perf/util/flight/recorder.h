@@ -10,10 +10,13 @@
 
 struct evlist;
 struct flight_recorder;
+struct flight_store;
 struct mmap;
 struct perf_session;
+struct record_source;
 
 struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
+					     struct record_source *source,
 					     struct perf_session *session,
 					     struct evlist *evlist);
 void flight_recorder__delete(struct flight_recorder *fr);
@@ -22,11 +25,7 @@ int flight_recorder__fd(const struct flight_recorder *fr);
 int flight_recorder__start(struct flight_recorder *fr, pid_t workload);
 int flight_recorder__store(struct flight_recorder *fr, const struct mmap *map,
 			   const void *buf, size_t size);
-void flight_recorder__append(struct flight_recorder *fr, const void *buf, size_t size);
-void flight_recorder__missed(struct flight_recorder *fr, u64 bytes, bool sideband);
-void flight_recorder__cover(struct flight_recorder *fr, int cpu, const char *way, u64 missed);
-void flight_recorder__recover(struct flight_recorder *fr);
-bool flight_recorder__knows(const struct flight_recorder *fr, pid_t pid);
+struct flight_store *flight_recorder__get_store(struct flight_recorder *fr);
 int flight_recorder__run(struct flight_recorder *fr);
 int flight_recorder__finish(struct flight_recorder *fr, bool dump);
 

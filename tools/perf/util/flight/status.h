@@ -5,40 +5,33 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-struct evlist;
+struct flight_opts;
+struct flight_store;
 struct json_writer;
 
 /**
  * struct flight_status - how a flight recorder fares
- * @out: how the names of its files begin
- * @uptime: ns since it began
- * @memory: bytes that it may use
- * @used: bytes of samples and side-band that it holds
- * @sideband: bytes of side-band among them
- * @window: ns that a dump would reach back
+ * @opts: its options
+ * @store: what it holds
+ * @started: when it began, CLOCK_MONOTONIC in ns
+ * @now: the time
  * @dumps: dumps that were written
  * @failed: dumps that were not, for an error
  * @swallowed: triggers that the cooldown swallowed
- * @lost: events that the kernel had no room for
- * @given_up: bytes that the recorder had no room for
  * @writing: a dump is being written now
  */
 struct flight_status {
-	const char	*out;
-	u64		uptime;
-	u64		memory;
-	u64		used;
-	u64		sideband;
-	u64		window;
-	u64		dumps;
-	u64		failed;
-	u64		swallowed;
-	u64		lost;
-	u64		given_up;
-	bool		writing;
+	const struct flight_opts	*opts;
+	const struct flight_store	*store;
+	u64				started;
+	u64				now;
+	u64				dumps;
+	u64				failed;
+	u64				swallowed;
+	bool				writing;
 };
 
-u64 flight_status__lost(struct evlist *evlist);
 void flight_status__print(const struct flight_status *status, struct json_writer *w);
+void flight_status__announce(const struct flight_opts *fo);
 
 #endif /* __PERF_FLIGHT_STATUS_H */

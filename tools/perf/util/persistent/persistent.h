@@ -11,6 +11,7 @@
 struct evlist;
 struct perf_data;
 struct record_opts;
+struct record_source;
 union perf_event;
 
 /**
@@ -171,7 +172,7 @@ void persistent_opts__exit(struct persistent_opts *p);
 
 int persistent__make(struct persistent_opts *p, struct evlist *evlist,
 		     struct record_opts *opts);
-int persistent__record(struct persistent_opts *p, struct record_opts *opts,
-		       struct perf_data *data, int argc, const char **argv);
+struct record_source *persistent__new_source(const struct persistent_opts *p,
+					     struct record_opts *opts, struct perf_data *data);
 
 #endif /* __PERF_PERSISTENT_H */

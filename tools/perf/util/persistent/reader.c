@@ -264,65 +264,36 @@ static int reader__create_evlist(struct persistent_reader *r)
 	return -errno;
 }
 
-static int reader__init_clock(struct persistent_reader *r)
+/* The clock of the records, if all events have the same: for the header. */
+static void reader__set_clock(struct persistent_reader *r)
 {
-	struct perf_env *env = &r->session->header.env;
 	struct evsel *first = evlist__first(r->evlist), *evsel;
+	struct record_opts *opts = r->opts;
 
+	opts->use_clockid = false;
 	evlist__for_each_entry(r->evlist, evsel) {
 		if (!evsel->core.attr.use_clockid ||
 		    evsel->core.attr.clockid != first->core.attr.clockid)
-			return -ENOENT;
+			return;
 	}
+	if (get_clockid_res(first->core.attr.clockid, &opts->clockid_res_ns))
+		return;
 
-	env->clock.clockid = first->core.attr.clockid;
-	return get_clockid_res(env->clock.clockid, &env->clock.clockid_res_ns) ?:
-	       clockid__read_reference(env->clock.clockid, &env->clock.clockid_ns,
-				       &env->clock.tod_ns);
-}
-
-static void reader__init_features(struct persistent_reader *r, bool no_buildid)
-{
-	struct perf_header *header = &r->session->header;
-	bool branch_stack = false;
-	struct evsel *evsel;
-	int feat;
-
-	for (feat = HEADER_FIRST_FEATURE; feat < HEADER_LAST_FEATURE; feat++)
-		perf_header__set_feat(header, feat);
-
-	evlist__for_each_entry(r->evlist, evsel)
-		branch_stack |= evsel__has_br_stack(evsel);
-
-	if (no_buildid)
-		perf_header__clear_feat(header, HEADER_BUILD_ID);
-#ifdef HAVE_LIBTRACEEVENT
-	if (!have_tracepoints(&r->evlist->core.entries))
-#endif
-		perf_header__clear_feat(header, HEADER_TRACING_DATA);
-	if (!branch_stack)
-		perf_header__clear_feat(header, HEADER_BRANCH_STACK);
-	if (reader__init_clock(r)) {
-		perf_header__clear_feat(header, HEADER_CLOCKID);
-		perf_header__clear_feat(header, HEADER_CLOCK_DATA);
-	}
-	perf_header__clear_feat(header, HEADER_AUXTRACE);
-	perf_header__clear_feat(header, HEADER_COMPRESSED);
-	perf_header__clear_feat(header, HEADER_DIR_FORMAT);
-	perf_header__clear_feat(header, HEADER_GROUP_DESC);
-	perf_header__clear_feat(header, HEADER_STAT);
+	opts->use_clockid = true;
+	opts->clockid = first->core.attr.clockid;
 }
 
 /**
- * persistent_reader__create_session - what perf needs to know of the session's events
- * @r: the reader, with a pass taken, a file and its tool
- * @no_buildid: write no table of build-ids
+ * persistent_reader__describe - make an evlist, and set the options that follow from it
+ * @r: the reader, open
  *
- * Return: 0, or a negative errno when the user was told, but for -ENOMEM.
+ * perf record writes its header as if the events of the session had been asked for.
+ *
+ * Return: 0, or a negative errno when the user was told, but for -ENOMEM. Then there is
+ * no evlist.
  */
-int persistent_reader__create_session(struct persistent_reader *r, bool no_buildid)
+int persistent_reader__describe(struct persistent_reader *r)
 {
-	struct perf_session *session;
 	struct perf_tool *tool = &r->tool;
 	struct evsel *evsel;
 	int err = reader__create_evlist(r);
@@ -330,37 +301,30 @@ int persistent_reader__create_session(struct persistent_reader *r, bool no_build
 	if (err)
 		return err;
 
+	perf_tool__init(tool, /*ordered_events=*/false);
 	/* The same kind of map everywhere, or a file seems to be two. */
 	evlist__for_each_entry(r->evlist, evsel) {
 		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
 		tool->namespace_events |= evsel->core.attr.namespaces;
 		tool->cgroup_events |= evsel->core.attr.cgroup;
+		if (evsel__has_br_stack(evsel))
+			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
 	}
-
-	session = perf_session__new(r->data, tool);
-	if (IS_ERR(session))
-		return PTR_ERR(session);
-
-	r->session = session;
-	session->evlist = r->evlist;
-	perf_session__set_id_hdr_size(session);
-	reader__init_features(r, no_buildid);
+	/* No task of perf record's own: the workload is one of many. */
+	r->opts->target.system_wide = true;
+	reader__set_clock(r);
 	return 0;
 }
 
 /**
  * persistent_reader__synthesize - what the records alone do not tell: the kernel, and the
  * processes that live
- * @r: the reader, with its session
+ * @r: the reader, with perf's session
  *
  * Return: 0 or a negative errno.
  */
 int persistent_reader__synthesize(struct persistent_reader *r)
 {
-	struct perf_event_header finished_init = {
-		.size = sizeof(finished_init),
-		.type = PERF_RECORD_FINISHED_INIT,
-	};
 	struct machine *machine = &r->session->machines.host;
 	struct target target = { .system_wide = true };
 	struct perf_tool *tool = &r->tool;
@@ -397,13 +361,9 @@ int persistent_reader__synthesize(struct persistent_reader *r)
 	    perf_event__synthesize_cgroups(tool, process_synthesized, machine) < 0)
 		pr_warning("Cannot describe the cgroups.\n");
 
-	err = __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
-					    process_synthesized, /*needs_mmap=*/true,
-					    /*data_mmap=*/false, /*nr_threads_synthesize=*/1);
-	if (err)
-		return err;
-
-	return r->put(r, &finished_init, sizeof(finished_init));
+	return __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
+					     process_synthesized, /*needs_mmap=*/true,
+					     /*data_mmap=*/false, /*nr_threads_synthesize=*/1);
 }
 
 /**
@@ -442,11 +402,9 @@ int persistent_reader__open(struct persistent_reader *r, const char *what)
 	return reader__map(r);
 }
 
+/* But for the evlist and perf's session, which are perf record's. */
 void persistent_reader__exit(struct persistent_reader *r)
 {
-	if (r->session)
-		perf_session__delete(r->session);
-	evlist__delete(r->evlist);
 	for (int i = 0; i < r->nr_buffers; i++)
 		perf_snapshot__delete(r->buffers[i].snap);
 	free(r->buffers);

@@ -41,19 +41,18 @@ struct persistent_buffer {
 
 /**
  * struct persistent_reader - a persistent session that is being read
- * @tool: callbacks of a pass over the file
+ * @tool: what is synthesized is handed on by
  * @put: where what is read goes: records, in order, or a run of them
  * @knows: is a process known from elsewhere, from before the records? NULL: none is
  * @opts: options of perf record
  * @ps: the persistent session
  * @data: the file
- * @session: perf's idea of the file
- * @evlist: the session's events
+ * @session: perf's idea of the file, for persistent_reader__synthesize()
+ * @evlist: the session's events, which become perf record's
  * @cpus: the CPUs whose samples are wanted
  * @set: the snapshots of all buffers
  * @buffers: the buffers to read, samples before side-band
  * @nr_buffers: number of them
- * @bytes: bytes written to the file
  * @samples: samples handed on
  * @lost: events that the kernel could not store, ever
  * @unknown: records of events that the session did not have when it was opened
@@ -73,7 +72,6 @@ struct persistent_reader {
 	struct perf_snapshot_set	*set;
 	struct persistent_buffer	*buffers;
 	int				nr_buffers;
-	u64				bytes;
 	u64				samples;
 	u64				lost;
 	u64				unknown;
@@ -83,7 +81,7 @@ struct persistent_reader {
 
 int persistent_reader__open(struct persistent_reader *r, const char *what);
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
-int persistent_reader__create_session(struct persistent_reader *r, bool no_buildid);
+int persistent_reader__describe(struct persistent_reader *r);
 int persistent_reader__synthesize(struct persistent_reader *r);
 int persistent_reader__put_pass(struct persistent_reader *r);
 bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event);

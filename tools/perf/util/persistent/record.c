@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf record -e persistent/NAME/: write a live snapshot of a persistent
- * session to a perf.data file.
+ * perf record -e persistent/NAME/: write a live snapshot of a persistent session to a
+ * perf.data file
  *
- * The file is one that any perf can read: its attributes and ids are those of
- * the real events, as PERF_EVENT_IOC_PERSISTENT_INFO gives them.
+ * The file is one that any perf can read: its attributes and ids are those of the real
+ * events, as PERF_EVENT_IOC_PERSISTENT_INFO gives them.
  *
- * Order of things:
+ * This is a source of perf record's main loop (see record-source.h). The order:
  *
- *   1. open all events and map their buffers;
- *   2. copy all buffers, back to back, samples before side-band: nothing is
- *      written or synthesized before, for that would fill the buffers with our
- *      own doing and push out what they are read for; side-band comes last, so
- *      that it covers all samples;
- *   3. write what describes the kernel and the processes that live now;
- *   4. write the copies, each from its oldest record to its newest, and close
- *      the pass with PERF_RECORD_FINISHED_ROUND;
- *   5. with a command: run it, and make a second pass of what came since;
- *   6. lost counts, build-ids, header.
+ *   open		open all events, map their buffers, and copy these back to back,
+ *			samples before side-band. Nothing is written or synthesized before:
+ *			that would fill the buffers with perf's own records and overwrite
+ *			the ones that are wanted. Side-band comes last, so that it covers
+ *			all samples.
+ *   synthesize		describe the kernel and the processes that live now
+ *   first read		write the copies, each from its oldest record to its newest.
+ *			PERF_RECORD_FINISHED_ROUND ends them. Without a command that is all.
+ *   last read		with a command: copy and write what came since
+ *   finish		lost counts, build-ids, header; then the report, then --kill
+ *   delete		remove the file if it was not completed
+ *
+ * The buffers are not read while the command runs: their size bounds what the file gets.
  */
 #include "persistent.h"
 #include "reader.h"
@@ -29,13 +32,12 @@
 #include "../evsel.h"
 #include "../header.h"
 #include "../record.h"
+#include "../record-source.h"
 #include "../sample.h"
 #include "../session.h"
 #include "../snapshot-cover.h"
 #include "../symbol.h"
 #include "../synthetic-events.h"
-#include "../target.h"
-#include "../tool.h"
 #include "../trace-event.h"
 #include "../util.h"
 
@@ -44,17 +46,31 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/time64.h>
+#include <linux/zalloc.h>
 #include <perf/event.h>
 #include <perf/snapshot.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static sig_atomic_t workload_errno;
-static sig_atomic_t workload_pid;
+/**
+ * struct session_file - a session on its way into a file
+ * @source: what perf record's loop knows of it
+ * @reader: the session
+ * @p: the options of persistent events
+ * @begun: the first copies have been written
+ * @whole: the file is complete
+ */
+struct session_file {
+	struct record_source		source;
+	struct persistent_reader	reader;
+	const struct persistent_opts	*p;
+	bool				begun;
+	bool				whole;
+};
 
 /* The file */
 
@@ -64,40 +80,7 @@ static int reader__write(struct persistent_reader *r, void *buf, size_t size)
 		pr_err("Cannot write %s: %m\n", r->data->path);
 		return -EIO;
 	}
-	r->bytes += size;
 	return 0;
-}
-
-static int process_sample(const struct perf_tool *tool, union perf_event *event,
-			  struct perf_sample *sample, struct evsel *evsel,
-			  struct machine *machine)
-{
-	struct persistent_reader *r = container_of(tool, struct persistent_reader, tool);
-
-	if (!r->evlist->first_sample_time)
-		r->evlist->first_sample_time = sample->time;
-	r->evlist->last_sample_time = sample->time;
-
-	return build_id__mark_dso_hit(tool, event, sample, evsel, machine);
-}
-
-static int reader__create_file(struct persistent_reader *r, bool no_buildid)
-{
-	struct perf_tool *tool = &r->tool;
-	int err;
-
-	perf_tool__init(tool, /*ordered_events=*/true);
-	tool->sample	 = process_sample;
-	tool->fork	 = perf_event__process_fork;
-	tool->exit	 = perf_event__process_exit;
-	tool->comm	 = perf_event__process_comm;
-	tool->namespaces = perf_event__process_namespaces;
-	tool->mmap	 = perf_event__process_mmap;
-	tool->mmap2	 = perf_event__process_mmap2;
-
-	err = persistent_reader__create_session(r, no_buildid);
-	return err ?: perf_session__write_header(r->session, r->evlist, perf_data__fd(r->data),
-						 false);
 }
 
 static bool read_lost(const struct persistent_event *event, u64 *lost)
@@ -151,8 +134,8 @@ static int reader__finish_file(struct persistent_reader *r, bool no_buildid)
 	struct perf_header *header = &r->session->header;
 	int feat, err, fd = perf_data__fd(r->data);
 
-	r->session->header.data_size += r->bytes;
 	r->data->file.size = lseek(fd, 0, SEEK_CUR);
+	header->data_size = r->data->file.size - header->data_offset;
 
 	if (!no_buildid) {
 		symbol_conf.ignore_vmlinux_buildid = true;
@@ -180,54 +163,10 @@ static void reader__remove_file(struct persistent_reader *r)
 {
 	struct stat file, path;
 
-	if (!r->session || fstat(perf_data__fd(r->data), &file) || lstat(r->data->path, &path))
+	if (fstat(perf_data__fd(r->data), &file) || lstat(r->data->path, &path))
 		return;
 	if (S_ISREG(path.st_mode) && path.st_dev == file.st_dev && path.st_ino == file.st_ino)
 		unlink(r->data->path);
-}
-
-/* The command */
-
-static void workload_failed(int signo __maybe_unused, siginfo_t *info, void *context __maybe_unused)
-{
-	workload_errno = info->si_value.sival_int;
-}
-
-static void forward_signal(int signo)
-{
-	if (workload_pid > 0)
-		kill(workload_pid, signo);
-}
-
-/* Return: the exit status of the command, or a negative errno. */
-static int reader__run(struct persistent_reader *r, const char **argv)
-{
-	struct target target = { .system_wide = true };
-	char msg[STRERR_BUFSIZE];
-	int status;
-
-	if (evlist__prepare_workload(r->evlist, &target, argv, false, workload_failed) < 0) {
-		pr_err("Cannot run %s.\n", argv[0]);
-		return -ECHILD;
-	}
-
-	/* Whatever ends the command early, what came until then is written. */
-	workload_pid = r->evlist->workload.pid;
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, forward_signal);
-	evlist__start_workload(r->evlist);
-	while (waitpid(r->evlist->workload.pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
-	workload_pid = 0;
-
-	if (workload_errno) {
-		pr_err("Cannot run %s: %s\n", argv[0],
-		       str_error_r(workload_errno, msg, sizeof(msg)));
-		return -workload_errno;
-	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* The report to the user */
@@ -285,32 +224,6 @@ static void reader__print(struct persistent_reader *r)
 			(unsigned long long)r->unknown);
 }
 
-static int reader__fill_file(struct persistent_reader *r, bool no_buildid, const char **argv)
-{
-	int err, status = 0;
-
-	err = persistent_reader__synthesize(r);
-	if (!err)
-		err = persistent_reader__put_pass(r);
-	if (err)
-		return err;
-
-	if (argv) {
-		status = reader__run(r, argv);
-		if (status < 0)
-			return status;
-
-		err = persistent_reader__take(r, PERF_SNAPSHOT_INCREMENTAL);
-		if (!err)
-			err = persistent_reader__put_pass(r);
-	}
-	if (!err)
-		err = reader__write_lost(r);
-	if (!err)
-		err = reader__finish_file(r, no_buildid);
-	return err ?: status;
-}
-
 static int reader__kill(struct persistent_reader *r)
 {
 	char msg[STRERR_BUFSIZE];
@@ -331,49 +244,119 @@ static int reader__kill(struct persistent_reader *r)
 	return err;
 }
 
-/**
- * persistent__record - snapshot a persistent session into a file
- * @p: the options of persistent events
- * @opts: the other options of perf record
- * @data: the file to write
- * @argc: number of words of the command to run
- * @argv: the command
- *
- * The session is only ended (--kill) when the file has been written.
- *
- * Return: 0, the exit status of the command, or a negative errno.
- */
-int persistent__record(struct persistent_opts *p, struct record_opts *opts,
-		       struct perf_data *data, int argc, const char **argv)
+/* The source */
+
+static int session_file__open(struct record_source *src)
 {
-	struct persistent_reader r = {
-		.put = reader__write,
-		.opts = opts,
-		.data = data,
-	};
+	struct session_file *f = container_of(src, struct session_file, source);
+	struct persistent_reader *r = &f->reader;
 	int err;
+
+	/* Nothing tells of new records: perf record waits for the command alone. */
+	src->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (src->fd < 0)
+		return -errno;
 
 	err = persistent__check_support();
 	if (!err)
-		err = persistent_reader__open(&r, p->read);
+		err = persistent_reader__open(r, f->p->read);
 	if (!err)
-		err = persistent_reader__take(&r, 0);
+		err = persistent_reader__take(r, 0);
 	if (!err)
-		err = reader__create_file(&r, p->no_buildid);
-	if (!err)
-		err = reader__fill_file(&r, p->no_buildid, argc ? argv : NULL);
-	if (err < 0) {
-		if (r.session)
-			pr_err("%s could not be written whole.\n", data->path);
-		reader__remove_file(&r);
-		goto out;
-	}
-
-	if (!quiet)
-		reader__print(&r);
-	if (p->kill)
-		err = reader__kill(&r) ?: err;
-out:
-	persistent_reader__exit(&r);
+		err = persistent_reader__describe(r);
+	src->evlist = r->evlist;
 	return err;
+}
+
+static int session_file__synthesize(struct record_source *src)
+{
+	struct session_file *f = container_of(src, struct session_file, source);
+
+	f->reader.session = src->session;
+	return persistent_reader__synthesize(&f->reader);
+}
+
+static int session_file__read(struct record_source *src, bool last)
+{
+	struct session_file *f = container_of(src, struct session_file, source);
+	bool forks = src->evlist->workload.pid > 0;
+
+	if (!f->begun) {
+		f->begun = true;
+		src->ended = !forks;
+		return persistent_reader__put_pass(&f->reader);
+	}
+	if (!last || !forks)
+		return 0;
+	return persistent_reader__take(&f->reader, PERF_SNAPSHOT_INCREMENTAL) ?:
+	       persistent_reader__put_pass(&f->reader);
+}
+
+/* The session is only ended (--kill) when the file has been written. */
+static int session_file__finish(struct record_source *src, int status)
+{
+	struct session_file *f = container_of(src, struct session_file, source);
+	int err = src->err ?: min(status, 0);
+
+	if (!err)
+		err = reader__write_lost(&f->reader);
+	if (!err)
+		err = reader__finish_file(&f->reader, f->p->no_buildid);
+	if (err)
+		return err;
+
+	f->whole = true;
+	if (!quiet)
+		reader__print(&f->reader);
+	if (f->p->kill)
+		err = reader__kill(&f->reader);
+	return err ?: status;
+}
+
+static void session_file__delete(struct record_source *src)
+{
+	struct session_file *f = container_of(src, struct session_file, source);
+
+	if (src->session && !f->whole) {
+		pr_err("%s could not be written whole.\n", src->data->path);
+		reader__remove_file(&f->reader);
+	}
+	persistent_reader__exit(&f->reader);
+	if (src->fd >= 0)
+		close(src->fd);
+	free(f);
+}
+
+static const struct record_source_ops session_file_ops = {
+	.open		= session_file__open,
+	.synthesize	= session_file__synthesize,
+	.read		= session_file__read,
+	.finish		= session_file__finish,
+	.delete		= session_file__delete,
+};
+
+/**
+ * persistent__new_source - a persistent session, for a file
+ * @p: the options of persistent events, which must last as long
+ * @opts: the other options of perf record, likewise
+ * @data: the file to write, likewise
+ *
+ * Return: the source, for record_source__delete(), or NULL if there is no memory.
+ */
+struct record_source *persistent__new_source(const struct persistent_opts *p,
+					     struct record_opts *opts, struct perf_data *data)
+{
+	struct session_file *f = zalloc(sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->source.ops	= &session_file_ops;
+	f->source.opts	= opts;
+	f->source.data	= data;
+	f->source.fd	= -1;
+	f->reader.put	= reader__write;
+	f->reader.opts	= opts;
+	f->reader.data	= data;
+	f->p		= p;
+	return &f->source;
 }

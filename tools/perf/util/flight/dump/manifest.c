@@ -7,6 +7,7 @@
  */
 #include "manifest.h"
 #include "dump.h"
+#include "../../debug.h"
 #include "../../json-reader.h"
 #include "../../json-writer.h"
 
@@ -100,16 +101,8 @@ int manifest__write(const struct manifest *m, FILE *f)
 	return ferror(f) || fflush(f) ? -EIO : 0;
 }
 
-/**
- * manifest__set_swallowed - say how many hits were swallowed since
- * @path: a manifest
- * @swallowed: how many
- *
- * It is replaced as a whole, like a new one.
- *
- * Return: 0 or a negative errno.
- */
-int manifest__set_swallowed(const char *path, u64 swallowed)
+/* A manifest is replaced as a whole, like a new one. */
+static int set_swallowed(const char *path, u64 swallowed)
 {
 	char *text = json__read_file(path), *tmp = NULL;
 	struct json_value old;
@@ -145,4 +138,33 @@ out_free:
 	free(text);
 	free(tmp);
 	return err;
+}
+
+/**
+ * last_manifest__set - the manifest that is corrected from now on
+ * @lm: the one before, or all zeros
+ * @dump: the dump, whose name the manifest has; NULL: there is none
+ * @swallowed: hits that it tells of
+ */
+void last_manifest__set(struct last_manifest *lm, const char *dump, u64 swallowed)
+{
+	zfree(&lm->path);
+	lm->swallowed = swallowed;
+	if (dump && asprintf(&lm->path, "%s.json", dump) < 0)
+		lm->path = NULL;
+}
+
+/**
+ * last_manifest__add_swallowed - the dump stands for more hits
+ * @lm: a manifest, with a path
+ * @swallowed: how many more
+ */
+void last_manifest__add_swallowed(struct last_manifest *lm, u64 swallowed)
+{
+	int err;
+
+	lm->swallowed += swallowed;
+	err = set_swallowed(lm->path, lm->swallowed);
+	if (err)
+		pr_debug("cannot correct %s: %s\n", lm->path, strerror(-err));
 }

@@ -71,7 +71,18 @@ struct manifest {
 	struct manifest_cpu	*cpus;
 };
 
+/**
+ * struct last_manifest - a manifest that may have to be corrected
+ * @path: its name, or NULL
+ * @swallowed: hits that it tells of
+ */
+struct last_manifest {
+	char		*path;
+	u64		swallowed;
+};
+
 int manifest__write(const struct manifest *m, FILE *f);
-int manifest__set_swallowed(const char *path, u64 swallowed);
+void last_manifest__set(struct last_manifest *lm, const char *dump, u64 swallowed);
+void last_manifest__add_swallowed(struct last_manifest *lm, u64 swallowed);
 
 #endif /* __PERF_FLIGHT_MANIFEST_H */

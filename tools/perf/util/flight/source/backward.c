@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel's backward buffers as the store of a flight recorder (--overwrite)
+ * The kernel's backward buffers as the store of a flight recorder (-M --overwrite)
  *
- * Nobody reads samples until there is a dump. Then the child that writes it copies the
- * buffers, live: it maps them once more, as mappings of ring buffers are not inherited,
- * and takes snapshots. What these take of memory is the child's.
+ * Samples are not read until there is a dump. Then the child that writes it copies the
+ * buffers while the kernel goes on writing to them. It maps them once more, as a child
+ * does not inherit the mappings of ring buffers, and takes snapshots. The memory for
+ * these is the child's.
  *
- * Side-band has buffers of its own, which the recorder reads all the time:
+ * Side-band has buffers of its own, which perf record reads all the time (see mmap.c).
+ * In the order of time:
  *
  *	trigger, pass over the side-band begins at T, child is forked, samples are copied
  *
- * Samples from behind T may be of tasks whose side-band came behind that pass. They were
- * taken after the trigger, and are left out. A copy is walked twice for a dump; where the
- * first of them is, nearly at the end, is remembered for the second time.
+ * Samples later than T may be of tasks whose side-band that pass did not see. They were
+ * taken after the trigger, and are left out. A copy is walked twice for a dump; where
+ * the first of them is, nearly at the end, is remembered for the second time.
  */
 #include "backward.h"
+#include "source.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -55,7 +58,7 @@ static void kernel_store__map(struct kernel_store *ks, struct mmap *map)
 	kb->cover.err = kb->snap ? perf_snapshot_set__add(ks->set, kb->snap) : -errno;
 }
 
-/**
+/*
  * kernel_store__take - copy the backward buffers of an evlist
  * @evlist: the events
  * @until: time of the last record that is wanted
@@ -64,7 +67,7 @@ static void kernel_store__map(struct kernel_store *ks, struct mmap *map)
  *
  * Return: the copies, or NULL if there is no memory.
  */
-struct kernel_store *kernel_store__take(struct evlist *evlist, u64 until)
+static struct kernel_store *kernel_store__take(struct evlist *evlist, u64 until)
 {
 	int nr = evlist->core.nr_mmaps;
 	struct kernel_store *ks = zalloc(sizeof(*ks) + nr * sizeof(*ks->buffers));
@@ -164,9 +167,17 @@ const struct snapshot_cover *kernel_store__cover(const struct kernel_store *ks, 
 	return &ks->buffers[i].cover;
 }
 
-/* Bytes that the fullest of the buffers was ever written; they count downwards. */
-u64 kernel_store__written(struct evlist *evlist)
+/* The source */
+
+static struct kernel_store *backward_source__take(struct record_source *src, u64 until)
 {
+	return kernel_store__take(src->evlist, until);
+}
+
+/* Heads of backward buffers count downwards from 0. */
+static u64 backward_source__written(struct record_source *src)
+{
+	struct evlist *evlist = src->evlist;
 	u64 most = 0;
 
 	for (int i = 0; i < evlist->core.nr_mmaps; i++) {
@@ -176,4 +187,34 @@ u64 kernel_store__written(struct evlist *evlist)
 			most = max(most, (u64)-perf_mmap__read_head(&map->core));
 	}
 	return most;
+}
+
+static void backward_source__delete(struct record_source *src)
+{
+	free(src);
+}
+
+static const struct record_source_ops backward_source_ops = {
+	.freeze		= mmap_source__freeze,
+	.take		= backward_source__take,
+	.written	= backward_source__written,
+	.delete		= backward_source__delete,
+};
+
+/**
+ * backward_source__new - perf record's own events, whose samples are read at a dump
+ * @evlist: the events
+ *
+ * Return: the source, for record_source__delete(), or NULL if there is no memory.
+ */
+struct record_source *backward_source__new(struct evlist *evlist)
+{
+	struct record_source *src = zalloc(sizeof(*src));
+
+	if (src) {
+		src->ops = &backward_source_ops;
+		src->evlist = evlist;
+		src->fd = -1;
+	}
+	return src;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A flight recorder whose events are those of a persistent session
+ * A persistent session as the source of a flight recorder
  *
- * perf record -M SIZE -e persistent/NAME/ reads the session's buffers incrementally and
- * keeps what it read as rounds, like those of its own events. The session goes on
- * whatever becomes of the recorder. One that is started again after SIGKILL begins
- * with all that the buffers hold; what had left them is lost with the memory of the
- * recorder, unless it was dumped.
+ * perf record -M SIZE -e persistent/NAME/ reads the session's buffers incrementally, and
+ * the recorder keeps what was read as rounds, like those of perf record's own events. The
+ * session does not depend on the recorder. A recorder that is started again after SIGKILL
+ * begins with all that the buffers hold. What they had overwritten is lost with the
+ * memory of the recorder before, unless it was dumped.
  *
  * What names the records, from the oldest to the newest:
  *
@@ -15,94 +15,81 @@
  *	/proc, read behind the first copy of the buffers: tasks that live
  *	side-band records in the buffers
  *
- * Wake-ups are those of the buffers, when half of one has been written since the last
- * one, and what the recorder's triggers want.
+ * perf record waits for one file descriptor, an epoll of the buffers. A buffer wakes it
+ * when half of it has been written since the last wakeup. A buffer of a session that was
+ * ended, or of a task that has exited, hangs up, and is polled no longer. When all have
+ * hung up, the source has ended.
  *
  * Memory: copies of what is new, and the pages of the buffers as they are mapped, count
  * against SIZE, and what is left of it is the recorder's. A first pass may hold all that
  * the buffers do, and must find room in the store even when the side-band has taken
  * its half.
  */
-#include "session.h"
-#include "../options.h"
+#include "source.h"
 #include "../recorder.h"
-#include "../trigger/triggers.h"
+#include "../store/flight-store.h"
+#include "../store/sideband-store.h"
 #include "../../data.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
 #include "../../persistent/persistent.h"
 #include "../../persistent/reader.h"
-#include "../../record.h"
-#include "../../target.h"
 #include "../../util.h"
 
 #include <linux/kernel.h>
-#include <linux/string.h>
 #include <linux/zalloc.h>
 #include <perf/snapshot.h>
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /**
- * struct source - a session on its way into a recorder
+ * struct session_source - a session on its way into a flight recorder
+ * @source: what perf record's loop knows of it
  * @reader: the session
- * @fo: the options, with the memory that is left for the recorder
- * @fr: the recorder
- * @pfds: what to wait for: the recorder, then the buffers
+ * @p: the options of persistent events
+ * @fo: those of the flight recorder
  * @nr_live: buffers that may be written to again
+ * @begun: the first copies have been handed on
  * @in_pass: what the reader hands on was in a buffer
  */
-struct source {
+struct session_source {
+	struct record_source		source;
 	struct persistent_reader	reader;
-	struct flight_opts		fo;
-	struct flight_recorder		*fr;
-	struct pollfd			*pfds;
+	const struct persistent_opts	*p;
+	struct flight_opts		*fo;
 	int				nr_live;
+	bool				begun;
 	bool				in_pass;
 };
 
-static sig_atomic_t done;
-static sig_atomic_t ended_by;
-static sig_atomic_t workload_errno;
-
-static void end_handler(int signo)
+static struct flight_store *store_of(struct session_source *s)
 {
-	if (signo != SIGCHLD)
-		ended_by = signo;
-	done = 1;
-}
-
-static void workload_failed(int signo __maybe_unused, siginfo_t *info,
-			    void *context __maybe_unused)
-{
-	workload_errno = info->si_value.sival_int;
-	done = 1;
+	return flight_recorder__get_store(s->source.flight);
 }
 
 static int put(struct persistent_reader *r, void *buf, size_t size)
 {
-	struct source *s = container_of(r, struct source, reader);
+	struct session_source *s = container_of(r, struct session_source, reader);
 	const union perf_event *event = buf;
 
-	if (s->in_pass && event->header.type != PERF_RECORD_FINISHED_ROUND)
-		flight_recorder__append(s->fr, buf, size);
-	else
-		return flight_recorder__store(s->fr, NULL, buf, size);
+	if (!s->in_pass || event->header.type == PERF_RECORD_FINISHED_ROUND)
+		return flight_recorder__store(s->source.flight, NULL, buf, size);
+	flight_store__append(store_of(s), buf, size);
 	return 0;
 }
 
 static bool knows(struct persistent_reader *r, pid_t pid)
 {
-	return flight_recorder__knows(container_of(r, struct source, reader)->fr, pid);
+	struct session_source *s = container_of(r, struct session_source, reader);
+
+	return sideband_store__knows(store_of(s)->sideband, pid);
 }
 
-static int put_pass(struct source *s)
+static int put_pass(struct session_source *s)
 {
 	int err;
 
@@ -113,10 +100,10 @@ static int put_pass(struct source *s)
 		if (buf->err)
 			continue;
 		if (info->gap)
-			flight_recorder__missed(s->fr, info->gap, buf->sideband);
+			flight_store__missed(store_of(s), info->gap, buf->sideband);
 		if (!buf->sideband)
-			flight_recorder__cover(s->fr, buf->event->cpu,
-					       perf_snapshot__way_name(info->way), info->gap);
+			flight_store__cover(store_of(s), buf->event->cpu,
+					    perf_snapshot__way_name(info->way), info->gap);
 	}
 	s->in_pass = true;
 	err = persistent_reader__put_pass(&s->reader);
@@ -124,24 +111,14 @@ static int put_pass(struct source *s)
 	return err;
 }
 
-static int pass(struct source *s)
-{
-	int err = persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL);
-
-	/* The writer was too fast; what it overwrote is told by the next pass. */
-	if (err == -EAGAIN)
-		return 0;
-	return err ?: put_pass(s);
-}
-
 /* What a measurement begins with is not what comes in its time. */
-static void drop_pass(struct source *s)
+static void drop_pass(struct session_source *s)
 {
 	for (int i = 0; i < s->reader.nr_buffers; i++)
 		perf_snapshot__release(s->reader.buffers[i].snap);
 }
 
-static int share_memory(struct source *s)
+static int share_memory(struct session_source *s)
 {
 	u64 total = 0, largest = 0, copies;
 
@@ -151,191 +128,156 @@ static int share_memory(struct source *s)
 	}
 	/* As mapped, as copied, and one of them put in order. */
 	copies = 2 * total + largest;
-	if (copies > s->fo.memory / 2) {
+	if (copies > s->fo->memory / 2) {
 		pr_err("-M %lluK is not enough to read session '%s', whose buffers have %lluK: give it %lluM.\n",
-		       (unsigned long long)s->fo.memory >> 10, s->reader.ps->name,
+		       (unsigned long long)s->fo->memory >> 10, s->reader.ps->name,
 		       (unsigned long long)total >> 10,
 		       (unsigned long long)(2 * copies >> 20) + 1);
 		return -EINVAL;
 	}
-	s->fo.store = s->fo.memory - copies;
+	s->fo->store = s->fo->memory - copies;
 	return 0;
 }
 
-static int open_source(struct source *s, const struct persistent_opts *p)
+static int watch_buffers(struct session_source *s)
 {
+	s->source.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->source.fd < 0)
+		return -errno;
+
+	for (int i = 0; i < s->reader.nr_buffers; i++) {
+		int fd = s->reader.buffers[i].event->fd;
+		struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+		if (epoll_ctl(s->source.fd, EPOLL_CTL_ADD, fd, &ev))
+			return -errno;
+	}
+	s->nr_live = s->reader.nr_buffers;
+	return 0;
+}
+
+/* Before the pass that reads what these buffers hold. */
+static void forget_what_has_ended(struct session_source *s)
+{
+	struct epoll_event events[64];
+	int nr = epoll_wait(s->source.fd, events, ARRAY_SIZE(events), 0);
+
+	for (int i = 0; i < nr; i++) {
+		if (!(events[i].events & (EPOLLHUP | EPOLLERR)))
+			continue;
+		epoll_ctl(s->source.fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);
+		s->nr_live--;
+	}
+	if (s->nr_live || s->source.ended)
+		return;
+	s->source.ended = true;
+	if (!quiet)
+		fprintf(stderr, "[ perf record: persistent session '%s' has ended ]\n",
+			s->reader.ps->name);
+}
+
+static int session_source__open(struct record_source *src)
+{
+	struct session_source *s = container_of(src, struct session_source, source);
 	int err = persistent__check_support();
 
 	if (!err)
-		err = persistent_reader__open(&s->reader, p->read);
+		err = persistent_reader__open(&s->reader, s->p->read);
 	if (!err)
 		err = share_memory(s);
 	if (!err)
-		err = persistent_reader__take(&s->reader, 0);
-	perf_tool__init(&s->reader.tool, /*ordered_events=*/false);
+		err = watch_buffers(s);
 	if (!err)
-		err = persistent_reader__create_session(&s->reader, /*no_buildid=*/true);
-	if (err)
-		return err;
-
-	s->fr = flight_recorder__new(&s->fo, s->reader.session, s->reader.evlist);
-	s->pfds = calloc(s->reader.nr_buffers + 1, sizeof(*s->pfds));
-	if (!s->fr || !s->pfds)
-		return -ENOMEM;
-
-	s->pfds[0] = (struct pollfd){ .fd = flight_recorder__fd(s->fr), .events = POLLIN };
-	s->nr_live = s->reader.nr_buffers;
-	for (int i = 0; i < s->nr_live; i++)
-		s->pfds[i + 1] = (struct pollfd){
-			.fd	= s->reader.buffers[i].event->fd,
-			.events	= POLLIN,
-		};
-	return 0;
+		err = persistent_reader__take(&s->reader, 0);
+	if (!err)
+		err = persistent_reader__describe(&s->reader);
+	src->evlist = s->reader.evlist;
+	return err;
 }
 
-static int begin(struct source *s)
+static int session_source__synthesize(struct record_source *src)
 {
-	int err;
+	struct session_source *s = container_of(src, struct session_source, source);
 
-	if (!s->fo.dry_run)
-		flight_recorder__recover(s->fr);
-	err = persistent_reader__synthesize(&s->reader);
-	if (err)
-		return err;
-	if (s->fo.dry_run)
+	s->reader.session = src->session;
+	if (!s->fo->dry_run)
+		flight_store__recover(store_of(s));
+	return persistent_reader__synthesize(&s->reader);
+}
+
+static int read_first(struct session_source *s)
+{
+	int err = 0;
+
+	s->begun = true;
+	if (s->fo->dry_run)
 		drop_pass(s);
 	else
 		err = put_pass(s);
 	if (!err)
-		flight_recorder__missed(s->fr, 0, true);
+		flight_store__missed(store_of(s), 0, true);
 	return err;
 }
 
-static int prepare_workload(struct source *s, const char **argv)
+static int session_source__read(struct record_source *src, bool last __maybe_unused)
 {
-	struct target target = { .system_wide = true };
-
-	if (!argv)
-		return 0;
-	if (evlist__prepare_workload(s->reader.evlist, &target, argv, false,
-				     workload_failed) < 0) {
-		pr_err("Cannot run %s.\n", argv[0]);
-		return -ECHILD;
-	}
-	return 0;
-}
-
-/* A session that was ended, and a task that is gone, write no more. */
-static void wait_for_more(struct source *s)
-{
-	int nr = poll(s->pfds, s->reader.nr_buffers + 1, -1);
-
-	for (int i = 1; nr > 0 && i <= s->reader.nr_buffers; i++) {
-		if (s->pfds[i].fd < 0 || !(s->pfds[i].revents & (POLLHUP | POLLERR | POLLNVAL)))
-			continue;
-		s->pfds[i].fd = -1;
-		if (!--s->nr_live)
-			done = 1;
-	}
-}
-
-/* Return: 0 or a negative errno. */
-static int run(struct source *s)
-{
-	int err = 0;
-
-	while (!err && !done && !flight_recorder__run(s->fr)) {
-		wait_for_more(s);
-		err = pass(s);
-	}
-	if (!s->nr_live && !quiet)
-		fprintf(stderr, "[ perf record: persistent session '%s' has ended ]\n",
-			s->reader.ps->name);
-	return err;
-}
-
-/* Return: the exit status of the command, or a negative errno. */
-static int end_workload(struct source *s)
-{
-	pid_t pid = s->reader.evlist->workload.pid;
-	char msg[STRERR_BUFSIZE];
-	int status;
-
-	if (pid <= 0)
-		return 0;
-	if (ended_by || workload_errno)
-		kill(pid, SIGTERM);
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
-	if (workload_errno) {
-		pr_err("Cannot run the command: %s\n",
-		       str_error_r(workload_errno, msg, sizeof(msg)));
-		return -workload_errno;
-	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int record(struct source *s, const char **argv)
-{
-	int err, status;
-
-	err = prepare_workload(s, argv);
-	if (!err)
-		err = flight_recorder__start(s->fr, s->reader.evlist->workload.pid);
-	if (err)
-		return err;
-	if (argv)
-		evlist__start_workload(s->reader.evlist);
-
-	err = run(s);
-	status = end_workload(s);
-	if (!err && status >= 0)
-		err = pass(s);
-	return flight_recorder__finish(s->fr, !err && status >= 0) ?: err ?: status;
-}
-
-/**
- * flight_recorder__record_persistent - a flight recorder of a persistent session
- * @fo: the options of the flight recorder
- * @p: the options of persistent events
- * @opts: the other options of perf record
- * @data: the file that perf record would write
- * @argc: number of words of the command to run
- * @argv: the command
- *
- * Return: 0, the exit status of the command, or a negative errno.
- */
-int flight_recorder__record_persistent(const struct flight_opts *fo,
-				       const struct persistent_opts *p,
-				       struct record_opts *opts, struct perf_data *data,
-				       int argc, const char **argv)
-{
-	struct source s = {
-		.reader.put	= put,
-		.reader.knows	= knows,
-		.reader.opts	= opts,
-		.reader.data	= data,
-		.fo		= *fo,
-	};
+	struct session_source *s = container_of(src, struct session_source, source);
 	int err;
 
-	signal(SIGINT, end_handler);
-	signal(SIGTERM, end_handler);
-	signal(SIGCHLD, end_handler);
-	err = open_source(&s, p);
-	if (!err)
-		err = begin(&s);
-	if (!err)
-		err = record(&s, argc ? argv : NULL);
+	if (!s->begun)
+		return read_first(s);
 
-	flight_recorder__delete(s.fr);
-	persistent_reader__exit(&s.reader);
-	free(s.pfds);
-	if (ended_by && err >= 0) {
-		signal(ended_by, SIG_DFL);
-		raise(ended_by);
-	}
-	return err;
+	forget_what_has_ended(s);
+	err = persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL);
+	/* The writer was too fast; what it overwrote is told by the next pass. */
+	if (err == -EAGAIN)
+		return 0;
+	return err ?: put_pass(s);
+}
+
+static void session_source__delete(struct record_source *src)
+{
+	struct session_source *s = container_of(src, struct session_source, source);
+
+	persistent_reader__exit(&s->reader);
+	if (src->fd >= 0)
+		close(src->fd);
+	free(s);
+}
+
+static const struct record_source_ops session_source_ops = {
+	.open		= session_source__open,
+	.synthesize	= session_source__synthesize,
+	.read		= session_source__read,
+	.delete		= session_source__delete,
+};
+
+/**
+ * session_source__new - a persistent session, for a flight recorder
+ * @fo: the options of the flight recorder, which last as long; @fo->store becomes what
+ *	the buffers leave of the memory
+ * @p: the options of persistent events, likewise
+ * @opts: the other options of perf record, likewise
+ * @data: the file that perf record would write
+ *
+ * Return: the source, for record_source__delete(), or NULL if there is no memory.
+ */
+struct record_source *session_source__new(struct flight_opts *fo, const struct persistent_opts *p,
+					  struct record_opts *opts, struct perf_data *data)
+{
+	struct session_source *s = zalloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->source.ops	= &session_source_ops;
+	s->source.opts	= opts;
+	s->source.data	= data;
+	s->source.fd	= -1;
+	s->reader.put	= put;
+	s->reader.knows	= knows;
+	s->reader.opts	= opts;
+	s->reader.data	= data;
+	s->fo		= fo;
+	s->p		= p;
+	return &s->source;
 }

@@ -5,7 +5,9 @@
  *	--trigger KIND[:ARG][,action=dump|stop|combine][,delay=T][,cooldown=T][,freeze]
  *
  * Each kind of trigger is a struct flight_trigger_ops in a file of its own and a line in
- * the table below. It only reports hits. The recorder decides what to do.
+ * the table below. It only reports hits. The recorder decides what to do. This
+ * file keeps the times for it: @due is the end of a trigger's delay, @quiet_until that of
+ * its cooldown. See recorder.c for the states.
  */
 #include "triggers.h"
 #include "../../debug.h"
@@ -294,6 +296,65 @@ int flight_triggers__start(struct flight_trigger *triggers, const struct flight_
 		trigger_ready(&t->state);
 	}
 	return 0;
+}
+
+/**
+ * flight_trigger__look - count the hits since the last look: READY may become HIT
+ * @t: a trigger that is watched
+ * @now: CLOCK_MONOTONIC
+ *
+ * Return: hits that the cooldown swallowed.
+ */
+unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
+{
+	unsigned int hits = t->ops->hits(t);
+
+	if (!hits)
+		return 0;
+	if (now < t->quiet_until) {
+		t->swallowed += hits;
+		return hits;
+	}
+	if (!trigger_is_ready(&t->state)) {
+		t->merged += hits;
+		return 0;
+	}
+	t->merged = hits - 1;
+	t->due = now + t->delay;
+	trigger_hit(&t->state);
+	return 0;
+}
+
+/* The first trigger that is HIT and whose delay was over at @now, or NULL. */
+struct flight_trigger *flight_triggers__due(struct flight_trigger *triggers, u64 now)
+{
+	for (struct flight_trigger *t = triggers; t; t = t->next) {
+		if (trigger_is_hit(&t->state) && t->due <= now)
+			return t;
+	}
+	return NULL;
+}
+
+/**
+ * flight_triggers__next - when is there something to do?
+ * @triggers: the triggers
+ * @now: CLOCK_MONOTONIC
+ * @busy: a dump is being written: what is due already waits for its end
+ *
+ * Return: the end of the first delay, or of the first cooldown that swallowed hits;
+ * later than @now; or the largest time there is.
+ */
+u64 flight_triggers__next(struct flight_trigger *triggers, u64 now, bool busy)
+{
+	u64 next = -1ULL;
+
+	for (struct flight_trigger *t = triggers; t; t = t->next) {
+		if (trigger_is_hit(&t->state) && (t->due > now || !busy))
+			next = min(next, max(t->due, now + 1));
+		else if (t->quiet_until > now && t->swallowed)
+			next = min(next, t->quiet_until);
+	}
+	return next;
 }
 
 void flight_triggers__stop(struct flight_trigger *triggers)

@@ -106,6 +106,9 @@ int flight_triggers__start(struct flight_trigger *triggers, const struct flight_
 void flight_trigger__end(struct flight_trigger *t, enum flight_action action);
 void flight_trigger__set_reason(struct flight_trigger *t, const char *reason);
 void flight_triggers__stop(struct flight_trigger *triggers);
+unsigned int flight_trigger__look(struct flight_trigger *t, u64 now);
+struct flight_trigger *flight_triggers__due(struct flight_trigger *triggers, u64 now);
+u64 flight_triggers__next(struct flight_trigger *triggers, u64 now, bool busy);
 const char *flight_action__name(enum flight_action action);
 int flight__parse_time(const char *str, u64 *ns);
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf record's own mmaps as the source of a flight recorder
+ *
+ * perf record opens, maps and reads its events as it does without a flight recorder, in
+ * record__mmap_read_evlist(). record__write() gives each piece of a buffer to
+ * flight_recorder__store() instead of a file. This file adds what a flight recorder needs
+ * of the events beyond that.
+ */
+#include "source.h"
+#include "../../evlist.h"
+
+#include <linux/zalloc.h>
+#include <stdlib.h>
+
+/**
+ * mmap_source__freeze - stop the events that take samples, or let them go on
+ * @src: a source of perf record's own events
+ * @on: stop them
+ *
+ * The dummy event goes on: the side-band of tasks must have no gap.
+ */
+void mmap_source__freeze(struct record_source *src, bool on)
+{
+	if (on)
+		evlist__disable_non_dummy(src->evlist);
+	else
+		evlist__enable_non_dummy(src->evlist);
+}
+
+static void mmap_source__delete(struct record_source *src)
+{
+	free(src);
+}
+
+static const struct record_source_ops mmap_source_ops = {
+	.freeze	= mmap_source__freeze,
+	.delete	= mmap_source__delete,
+};
+
+/**
+ * mmap_source__new - perf record's own events, read from its mmaps
+ * @evlist: the events
+ *
+ * Return: the source, for record_source__delete(), or NULL if there is no memory.
+ */
+struct record_source *mmap_source__new(struct evlist *evlist)
+{
+	struct record_source *src = zalloc(sizeof(*src));
+
+	if (src) {
+		src->ops = &mmap_source_ops;
+		src->evlist = evlist;
+		src->fd = -1;
+	}
+	return src;
+}
