@@ -137,7 +137,8 @@ arrange()
 {
 	local root=$DEB/root lib=$DEB/root/usr/lib/$NAME page
 	install -d "$root"/usr/{bin,share/man/man1,share/doc/$NAME/examples} \
-		"$root/usr/share/bash-completion/completions" "$root/usr/lib/systemd/system"
+		"$root/usr/share/bash-completion/completions" "$root/usr/lib/systemd/system" \
+		"$root/usr/lib/tmpfiles.d"
 	# perf takes what follows 'perf-' in its own name for a command: hence no link.
 	printf '#!/bin/sh\nexec /usr/lib/%s/bin/perf "$@"\n' $NAME >"$root/usr/bin/$NAME"
 	chmod 755 "$root/usr/bin/$NAME"
@@ -155,9 +156,11 @@ arrange()
 	sed "s|/usr/bin/perf |/usr/bin/$NAME |; s|man:perf-record(1)|man:$NAME-record(1)|" \
 		"$SRC/tools/perf/examples/flight/perf-flight.service" \
 		>"$root/usr/lib/systemd/system/$NAME.service"
+	install -m 644 "$SRC/tools/perf/examples/flight/perf-flight.conf" \
+		"$root/usr/lib/tmpfiles.d/$NAME.conf"
 	install -m 644 "$SRC"/tools/perf/examples/flight/*.[cs]* \
 		"$root/usr/share/doc/$NAME/examples"
-	rm "$root/usr/share/doc/$NAME/examples/$NAME.service"
+	rm "$root/usr/share/doc/$NAME/examples/$NAME".{service,conf}
 	for page in flight-recorder persistent-events packages; do
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
@@ -177,7 +180,10 @@ maintainer_scripts()
 	cat >"$control/postinst" <<-'END'
 		#!/bin/sh
 		set -e
-		[ ! -d /run/systemd/system ] || systemctl daemon-reload
+		if [ -d /run/systemd/system ]; then
+			systemctl daemon-reload
+			systemd-tmpfiles --create perf-flight.conf
+		fi
 	END
 	cat >"$control/prerm" <<-'END'
 		#!/bin/sh
@@ -195,6 +201,7 @@ maintainer_scripts()
 		# The dumps stay until the package is purged.
 		if [ "$1" = purge ]; then
 			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight
+			[ ! -d /run/perf ] || rmdir --ignore-fail-on-non-empty /run/perf
 		fi
 	END
 	chmod 755 "$control"/{postinst,prerm,postrm}

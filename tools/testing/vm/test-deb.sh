@@ -70,6 +70,7 @@ is_complete()
 	holds /usr/bin/perf-flight /usr/lib/perf-flight/bin/perf \
 		/usr/share/bash-completion/completions/perf-flight \
 		/usr/lib/systemd/system/perf-flight.service \
+		/usr/lib/tmpfiles.d/perf-flight.conf \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident.py \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html ||
 		return
@@ -335,6 +336,8 @@ unit_starts()
 			tee /dev/stderr | grep '"ok": true' &&
 		echo dump | socat -t 60 - UNIX-CONNECT:/var/lib/perf-flight/blackbox.sock |
 			tee /dev/stderr | grep '"file"' &&
+		[ "$(stat -c '%u %a' /run/perf)" = '0 755' ] &&
+		ls /run/perf/perf-flight/blackbox.* &&
 		perf-flight ctl --prometheus | grep '^perf_flight_dumps_total.* 1$' &&
 		ls -l /var/lib/perf-flight/
 }
@@ -356,6 +359,7 @@ unit_comes_back()
 unit_stops()
 {
 	systemctl stop perf-flight && systemctl start perf-flight && systemctl stop perf-flight &&
+		[ ! -e /run/perf/perf-flight ] &&
 		[ "$(systemctl is-active perf-flight)" = inactive ] &&
 		[ "$(systemctl show -P Result perf-flight)" = success ]
 }
