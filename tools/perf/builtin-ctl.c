@@ -133,10 +133,10 @@ static const struct metric {
 	const char	*help;
 	size_t		offset;
 } metrics[] = {
-	{ "events", "Number of its events.", offsetof(struct persistent_entry, nr_events) },
-	{ "memory_bytes", "Memory of all its buffers.",
+	{ "events", "Number of events.", offsetof(struct persistent_entry, nr_events) },
+	{ "memory_bytes", "Memory of all buffers.",
 	  offsetof(struct persistent_entry, memory) },
-	{ "window_seconds", "For how long it knows of all its CPUs.",
+	{ "window_seconds", "Time with samples of all CPUs.",
 	  offsetof(struct persistent_entry, window) },
 };
 
@@ -169,7 +169,7 @@ static void print_list_prometheus(const struct persistent_entry *entries, int nr
 		}
 	}
 
-	print_metric_head("session_running", "1 if all of its events run.");
+	print_metric_head("session_running", "1 if all events are running.");
 	for (int n = 0; n < nr; n++)
 		if (entries[n].state)
 			printf("perf_persistent_session_running{session=\"%s\"} %d\n",
@@ -371,7 +371,7 @@ static bool process__reads(const char *pid, u64 id)
 /* Those who still read hold the memory: better to tell than to let it be searched for. */
 static void print_end(const char *name, u64 id)
 {
-	const char *sep = "; its memory is free when these have closed it:";
+	const char *sep = "; its memory is freed when these processes have closed it:";
 	char *comm, path[64];
 	struct dirent *d;
 	size_t size;
@@ -423,7 +423,7 @@ int cmd_ctl(int argc, const char **argv)
 	const struct option options[] = {
 		OPT_BOOLEAN('l', "list", &list, "list the persistent sessions"),
 		OPT_STRING('i', "info", &info, "name", "describe a persistent session"),
-		OPT_BOOLEAN('d', "delete", &delete, "end the persistent sessions that are named"),
+		OPT_BOOLEAN('d', "delete", &delete, "end the named persistent sessions"),
 		OPT_BOOLEAN('j', "json", &json, "print JSON"),
 		OPT_BOOLEAN(0, "prometheus", &prometheus,
 			    "print sessions and flight recorders as metrics, for node_exporter"),

@@ -264,29 +264,29 @@ refuses()
 {
 	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
 
-	fails 1 'switch-output.*not go with -M' "${m[@]}" --switch-output=signal
-	fails 1 'threads.*not go with -M' "${m[@]}" --threads
-	fails 1 'mmap-flush does not go with -M' "${m[@]}" --mmap-flush=64K
-	fails 1 '-m does not go with -M and --overwrite' "${m[@]}" --overwrite -m 64K
-	fails 1 'not a pipe' perf record -M 4M -a -e cpu-clock -o -
-	fails 1 'AUX area tracing.*not go with -M' "${m[@]}" -m 4,16
+	fails 1 'switch-output.*not work with -M' "${m[@]}" --switch-output=signal
+	fails 1 'threads.*not work with -M' "${m[@]}" --threads
+	fails 1 'mmap-flush does not work with -M' "${m[@]}" --mmap-flush=64K
+	fails 1 '-M with --overwrite does not support -m' "${m[@]}" --overwrite -m 64K
+	fails 1 'cannot write to a pipe' perf record -M 4M -a -e cpu-clock -o -
+	fails 1 'AUX area tracing.*not work with -M' "${m[@]}" -m 4,16
 	if supported; then
-		fails 1 '-P does not go with -M' perf record -M 4M -P x -e cpu-clock -a
+		fails 1 '-P does not work with -M' perf record -M 4M -P x -e cpu-clock -a
 	fi
 	fails 129 'size of at least 1M' perf record -M 4 -a true
 	fails 129 'size of at least 1M' perf record -M much -a true
 	fails 1 'not enough for the buffers' "${m[@]}" -m 4M
 	fails 1 'give its memory with -M' perf record --max-age 1s -a true
 	fails 1 'give its memory with -M' perf record --trigger signal -a true
-	fails 1 'runs no command' "${m[@]}" --dry-run true
-	fails 129 "no trigger 'moon': use signal" "${m[@]}" --trigger moon
-	fails 129 "no action 'jump'" "${m[@]}" --trigger signal,action=jump
-	fails 129 "no option 'when'" "${m[@]}" --trigger signal,when=now
-	fails 129 'delay=soon is no time' "${m[@]}" --trigger signal,delay=soon
-	fails 129 'takes nothing behind a colon' "${m[@]}" --trigger signal:9
-	fails 129 'given twice' "${m[@]}" --trigger signal --trigger signal,freeze
-	fails 129 'freeze stops the events' "${m[@]}" --trigger signal,freeze,delay=1s
-	fails 129 'max-age.*a time' "${m[@]}" --max-age old
+	fails 1 'does not run a command' "${m[@]}" --dry-run true
+	fails 129 "unknown trigger 'moon': use signal" "${m[@]}" --trigger moon
+	fails 129 "unknown action 'jump'" "${m[@]}" --trigger signal,action=jump
+	fails 129 "unknown option 'when'" "${m[@]}" --trigger signal,when=now
+	fails 129 'delay=soon is not a time' "${m[@]}" --trigger signal,delay=soon
+	fails 129 'takes no argument after a colon' "${m[@]}" --trigger signal:9
+	fails 129 'given only once' "${m[@]}" --trigger signal --trigger signal,freeze
+	fails 129 "'freeze' and 'delay' exclude" "${m[@]}" --trigger signal,freeze,delay=1s
+	fails 129 'max-age old: invalid time' "${m[@]}" --max-age old
 	[ -z "$(dumps "$TMP/q")" ]
 }
 
@@ -511,5 +511,5 @@ check "dry-run" tells_what_it_would_do
 check "dry-run counts the CPUs that are online" counts_cpus_online
 check "memory stays within its bound" memory_is_bounded
 check "says what the kernel lacks" says_what_is_missing
-check "refuses what does not go together" refuses
+check "refuses options that do not work together" refuses
 persistent_end

@@ -91,7 +91,7 @@ keeps_the_newest()
 	close_files 20000
 	dump_next
 	[ "$(stat -c %s "$DUMP")" -gt $((1 << 20)) ]
-	wait_for grep -q 'more than --max-disk allows' "$TMP/c.stderr"
+	wait_for grep -q 'exceeds --max-disk' "$TMP/c.stderr"
 	opens "$DUMP"
 	stop_recorder INT
 	opens "$DUMP"
@@ -215,7 +215,7 @@ tells_of_archives()
 	DUMP=$(dumps "$TMP/j")
 	mkdir "$TMP/bin"
 	ln -s "$(type -P false)" "$TMP/bin/tar"
-	fails 1 'tar.bz2 could not be made: tar failed' \
+	fails 1 'tar.bz2: tar failed' \
 		env PATH="$TMP/bin:$PATH" perf record --archive -o "$DUMP"
 	find "$TMP" -name '*j.*.tar.bz2*' | not grep .
 	# The command comes nevertheless.
@@ -224,10 +224,10 @@ tells_of_archives()
 
 	# Whatever the cache has is there; what it has not is gone.
 	rm -r "$TMP/.debug" "$TMP/victim"
-	fails 0 'files that .* are gone, or not readable' perf record --archive -o "$DUMP"
+	fails 0 'files that .* do not exist or are not readable' perf record --archive -o "$DUMP"
 	find "$TMP" -name '*j.*.tar.bz2' -exec tar -tf {} \; | not grep victim
 
-	fails 1 'could not be filled from' perf record --archive -o "$TMP/nothing"
+	fails 1 'cannot add the files of' perf record --archive -o "$TMP/nothing"
 	fails 1 'archive without -M records nothing' perf record --archive -a true
 }
 
@@ -242,9 +242,9 @@ few_hang()
 		dump
 		wait_for has_lines "$TMP/hang" $i
 	done
-	not grep -q 'still run' "$TMP/k.stderr"
+	not grep -q 'still running' "$TMP/k.stderr"
 	dump
-	wait_for grep -qF "8 --on-dump commands still run: none is started for $DUMP" \
+	wait_for grep -qF "8 --on-dump commands are still running: not starting one for $DUMP" \
 		"$TMP/k.stderr"
 	has_lines "$TMP/hang" 8
 	# They hold nothing of the recorder's.

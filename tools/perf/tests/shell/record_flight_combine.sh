@@ -106,7 +106,7 @@ assert len(m["parts"]) == 6 and m["duplicates"] > 100' "$TMP/one/a.json"
 	perf record --combine -o "$TMP/one/a"
 	cmp "$TMP/one/a" "$TMP/one/before"
 	[ "$(find "$TMP/one" -type f -printf '%f\n' | sort | tr '\n' ' ')" = "a a.json before " ]
-	fails 1 'no dumps of .* that could be combined' perf record --combine -o "$TMP/none"
+	fails 1 'no dumps of .* to combine' perf record --combine -o "$TMP/none"
 }
 
 # The header tells ids of all runs, and the time of all.
@@ -131,7 +131,7 @@ takes_a_truncated_part()
 	rm "$(dumps "$TMP/two/a" | sed -n 2p)"* "$(dumps "$TMP/two/a" | sed -n 3p)"*
 	said=$(perf record --combine -o "$TMP/two/a" 2>&1)
 	echo "$said"
-	grep -q "$(basename "$cut") is cut off" <<<"$said"
+	grep -q "$(basename "$cut") is truncated" <<<"$said"
 	[ "$(dumps "$TMP/two/a")" = "$cut" ]
 	opens "$TMP/two/a"
 	# All of the others is there, and nothing that was not in one of the dumps.
@@ -211,9 +211,9 @@ leaves_out_what_does_not_fit()
 	{ printf 2ELIFREP; head -c 96 /dev/zero; } >"$TMP/three/a.sample.20200101T000001.000Z"
 	said=$(perf record --combine -o "$TMP/three/a" 2>&1)
 	echo "$said"
-	grep -q "$(basename "$other") is left out: it is of another boot" <<<"$said"
-	grep -q "a.sample.20200101T000000.000Z is left out: it has events" <<<"$said"
-	grep -q "a.sample.20200101T000001.000Z is left out: .* other byte order" <<<"$said"
+	grep -q "$(basename "$other") was skipped: it is from another boot" <<<"$said"
+	grep -q "a.sample.20200101T000000.000Z was skipped: it has events" <<<"$said"
+	grep -q "a.sample.20200101T000001.000Z was skipped: .* other byte order" <<<"$said"
 	[ "$(find "$TMP/three" -name 'a.sample.*' ! -name '*.json' | wc -l)" = 3 ]
 	cmp "$TMP/three/a.old" "$TMP/three/mine"
 	mapfile -t before < <(dumps "$TMP/a" | tail -n4)

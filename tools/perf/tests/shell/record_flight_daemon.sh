@@ -70,7 +70,7 @@ assert s["lost"] >= 0 and s["pid"] == int(sys.argv[2])' "$text" "$(cat "$TMP/a.p
 is_alone()
 {
 	RECORDER=$(cat "$TMP/a.pid")
-	fails_somehow "runs already, pid $RECORDER" \
+	fails_somehow "already running .pid $RECORDER" \
 		perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/a"
 	kill -0 "$RECORDER"
 	[ "$(cat "$TMP/a.pid")" = "$RECORDER" ]
@@ -121,7 +121,7 @@ tells_why_not()
 	fails_somehow 'No such file' perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/none/d"
 	fails_somehow 'cannot be opened: No such' perf record --daemon -M 8M -e cpu-clock -a \
 		-o "$TMP/d" --trigger "bpf:$TMP/none"
-	fails_somehow 'leave --daemon out' perf record --daemon -M 8M --dry-run -a -o "$TMP/d"
+	fails_somehow 'does not support --daemon' perf record --daemon -M 8M --dry-run -a -o "$TMP/d"
 	fails 1 'daemon is for a flight recorder' perf record --daemon -a true
 	# It is no reason not to begin the next time.
 	start_daemon "$TMP/d" -M 8M -e cpu-clock -F 99 -a

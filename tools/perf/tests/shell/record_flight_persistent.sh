@@ -81,7 +81,7 @@ compresses()
 	has_numbers "$DUMP" 1000000 1019999 || [ "$(json "$DUMP" given_up)" != 0 ]
 	[ "$(json "$DUMP" raw)" -gt $((2 * $(json "$DUMP" stored))) ]
 	grep -qE 'reaching back [0-9.]+ times as far' "$TMP/z.stderr"
-	fails 1 '^-z does not go with persistent sessions' \
+	fails 1 '^-z does not work with persistent sessions' \
 		perf record -z -e persistent/fz/ -o "$TMP/q"
 	perf ctl -d fz
 }
@@ -200,8 +200,8 @@ refuses()
 {
 	perf record -P fg -e cpu-clock -F 99 -a
 	fails 1 'is not enough to read session' perf record -M 1M -e persistent/fg/ -o "$TMP/q"
-	fails 1 "kill does not go with -M" perf record -M 16M -e persistent/fg/ --kill -o "$TMP/q"
-	fails 1 "not perf's to freeze" perf record -M 16M -e persistent/fg/ \
+	fails 1 "kill does not work with -M" perf record -M 16M -e persistent/fg/ --kill -o "$TMP/q"
+	fails 1 "not supported for persistent sessions" perf record -M 16M -e persistent/fg/ \
 		--trigger signal,freeze -o "$TMP/q"
 	fails 1 'Cannot run /does/not/exist|Cannot run the command' \
 		perf record -M 16M -e persistent/fg/ -o "$TMP/q" -- /does/not/exist
@@ -229,5 +229,5 @@ check "ends with its session" ends_with_its_session
 check "records a command, and measures" records_a_command
 check "is a daemon, with each trigger" is_a_daemon
 check_bpf_programs
-check "refuses what does not go together" refuses
+check "refuses options that do not work together" refuses
 persistent_end

@@ -160,13 +160,13 @@ refuses()
 {
 	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
 
-	fails 129 'wants an event' "${m[@]}" --trigger event
+	fails 129 'requires the name of an event' "${m[@]}" --trigger event
 	fails 129 'event syntax error' "${m[@]}" --trigger event:no-such-event
 	fails 129 'between two slashes' "${m[@]}" --trigger event:sched:sched_switch/prev_pid
-	fails_somehow 'refuses the filter' "${m[@]}" \
+	fails_somehow 'rejects the filter' "${m[@]}" \
 		--trigger 'event:sched:sched_switch/nonsense == 3/'
-	fails 129 'wants the path of a pinned' "${m[@]}" --trigger bpf
-	fails_somehow 'cannot be opened: No such file' "${m[@]}" --trigger "bpf:$TMP/none"
+	fails 129 'requires the path of a pinned' "${m[@]}" --trigger bpf
+	fails_somehow 'cannot open the map .*: No such file' "${m[@]}" --trigger "bpf:$TMP/none"
 	[ -z "$(dumps "$TMP/q")" ]
 }
 
@@ -186,7 +186,7 @@ check "a storm of events" storm_of_events
 if supports_bpf; then
 	check "the example is built, loaded and pinned" load_example
 	check "a BPF program" bpf_program
-	check "a map of another kind" fails_somehow 'is no BPF ring buffer map' \
+	check "a map of another kind" fails_somehow 'is not a BPF ring buffer map' \
 		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger "bpf:$TMP/bpf/slow/begun"
 	check "a storm of all triggers" storm_of_all
 else

@@ -51,29 +51,29 @@ reads_alone()
 
 	for event in persistent/x/,cpu-clock cpu-clock,persistent/x/ persistent/x/u \
 		     persistent/x,index=1/ persistent/index=1/ persistent/x/,persistent/y/; do
-		fails 1 'by itself' perf record -e $event
+		fails 1 'together with other events' perf record -e $event
 	done
-	fails 1 'by itself' perf record -e persistent/x/ -e cpu-clock
-	fails 1 'one at a time' perf record -P x -e persistent/x/ -a
+	fails 1 'together with other events' perf record -e persistent/x/ -e cpu-clock
+	fails 1 'only one of them' perf record -P x -e persistent/x/ -a
 }
 
 refuses_what_does_not_go()
 {
-	fails 1 'not go with' perf record -P x -e cpu-clock -a --switch-output
-	fails 1 'use one of them' perf record -P x -e cpu-clock -a -p $$
-	fails 1 'use one of them' perf record -P x -e cpu-clock -C 0 -t $$
-	fails 1 'was chosen when' perf record -e persistent/x/ -p $$
-	fails 1 '-P writes none' perf record -P x -e cpu-clock -a -o "$TMP/x"
+	fails 1 'not (go|work) with' perf record -P x -e cpu-clock -a --switch-output
+	fails 1 'either tasks .* or CPUs' perf record -P x -e cpu-clock -a -p $$
+	fails 1 'either tasks .* or CPUs' perf record -P x -e cpu-clock -C 0 -t $$
+	fails 1 'cannot be changed' perf record -e persistent/x/ -p $$
+	fails 1 '-P does not write a file' perf record -P x -e cpu-clock -a -o "$TMP/x"
 	[ ! -e "$TMP/x" ]
-	fails 1 'not go with' perf record -P x -e cpu-clock -a -D 10
+	fails 1 'not work with' perf record -P x -e cpu-clock -a -D 10
 	fails 1 'sched:sched_switch' perf record -P x -e cpu-clock -a --switch-events
-	fails 1 'not go with' perf record -e persistent/x/ --threads
-	fails 1 'not go with' perf record -e persistent/x/ -z
-	fails 1 'was chosen when' perf record -e persistent/x/ -F 99
-	fails 1 'was chosen when' perf record -e persistent/x/ -m 1M
-	fails 1 'of a group' perf record -P x -e '{cpu-clock,cs}' -a
-	fails 1 'one of them' perf record -P x -e cpu-clock -a --add --replace
-	fails 1 'how -P' perf record --add -e cpu-clock -a
+	fails 1 'not work with' perf record -e persistent/x/ --threads
+	fails 1 'not work with' perf record -e persistent/x/ -z
+	fails 1 'cannot be changed' perf record -e persistent/x/ -F 99
+	fails 1 'cannot be changed' perf record -e persistent/x/ -m 1M
+	fails 1 'in a group' perf record -P x -e '{cpu-clock,cs}' -a
+	fails 1 'exclude each other' perf record -P x -e cpu-clock -a --add --replace
+	fails 1 'require -P' perf record --add -e cpu-clock -a
 }
 
 refuses_pipes()

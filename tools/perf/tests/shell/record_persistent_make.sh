@@ -120,7 +120,7 @@ refused_at_the_end()
 	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
 	before=$(cat $PERSISTENT_SYSFS/sessions/tm/nr_events)
 	fails 1 'mlock_kb' without_ipc_lock perf record -P tu -m 4M -e cpu-clock -a
-	fails 1 'to be replaced stays' \
+	fails 1 'was not replaced' \
 		without_ipc_lock perf record -P tm --replace -m 4M -e cpu-clock -a
 	fails 1 'mlock_kb' without_ipc_lock perf record -P tm --add -m 4M -e cs,cpu-clock -a
 	[ "$(sessions)" = tm ]

@@ -103,9 +103,9 @@ refuses()
 {
 	fails 254 'No persistent session' perf top --stdio -e persistent/other/
 	fails 234 '^-F was chosen' perf top --stdio -e persistent/top/ -F 99
-	fails 234 '^-C was chosen' perf top --stdio -e persistent/top/ -C 0
-	fails 234 '^-u does not go' perf top --stdio -e persistent/top/ -u root
-	fails 234 'is shown by itself' perf top --stdio -e persistent/top/ -e cpu-clock
+	fails 234 '^-C cannot be changed' perf top --stdio -e persistent/top/ -C 0
+	fails 234 '^-u does not work' perf top --stdio -e persistent/top/ -u root
+	fails 234 'together with other events' perf top --stdio -e persistent/top/ -e cpu-clock
 }
 
 persistent_begin

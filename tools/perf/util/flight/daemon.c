@@ -115,19 +115,19 @@ static int lock_pid_file(const char *out)
 	pid_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (pid_fd < 0) {
 		err = -errno;
-		pr_err("%s cannot be made: %s\n", path, strerror(-err));
+		pr_err("Cannot create %s: %s\n", path, strerror(-err));
 		goto out_free;
 	}
 	if (fcntl(pid_fd, F_SETLK, &lock)) {
 		err = -EBUSY;
-		pr_err("A recorder for %s runs already, pid %d: another one wants another -o.\n",
+		pr_err("A recorder for %s is already running (pid %d). Use another -o to start a second one.\n",
 		       out, flight_daemon__pid(out));
 		goto out_free;
 	}
 	len = scnprintf(text, sizeof(text), "%d\n", getpid());
 	if (ftruncate(pid_fd, 0) || pwrite(pid_fd, text, len, 0) != len) {
 		err = -EIO;
-		pr_err("%s cannot be written: %m\n", path);
+		pr_err("Cannot write %s: %m\n", path);
 	}
 out_free:
 	free(path);
@@ -168,7 +168,7 @@ int flight_daemon__begin(const char *out)
 	int err = getenv("NOTIFY_SOCKET") ? 0 : detach();
 
 	if (err)
-		pr_err("It cannot be detached: %s\n", strerror(-err));
+		pr_err("Cannot detach from the terminal: %s\n", strerror(-err));
 	return err ?: lock_pid_file(out);
 }
 
@@ -186,7 +186,7 @@ void flight_daemon__ready(const char *out)
 		goto out_free;
 	fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0) {
-		pr_err("%s cannot be opened: %m. Messages are lost.\n", path);
+		pr_err("Cannot open %s: %m. Messages will be lost.\n", path);
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	}
 	fflush(NULL);

@@ -49,7 +49,7 @@ static int parse_size(const char *option, const char *str, u64 *value)
 	unsigned long size = parse_tag_value(str, tags);
 
 	if (size == -1UL || size < MIN_SIZE) {
-		pr_err("%s %s: a size of at least 1M, like 64M or 1G.\n", option, str);
+		pr_err("%s %s: invalid size. Use a size of at least 1M, such as 64M or 1G.\n", option, str);
 		return -1;
 	}
 	*value = size;
@@ -79,7 +79,7 @@ int flight_opts__parse_max_age(const struct option *opt, const char *str, int un
 	fo->max_age = 0;
 	if (unset || (!flight__parse_time(str, &fo->max_age) && fo->max_age))
 		return 0;
-	pr_err("--max-age %s: a time, like 90s, 10m or 2h.\n", str);
+	pr_err("--max-age %s: invalid time. Use a time such as 90s, 10m or 2h.\n", str);
 	return -1;
 }
 
@@ -95,7 +95,7 @@ int flight_opts__parse_trigger(const struct option *opt, const char *str, int un
 }
 
 /**
- * flight_opts__refuse - an option that a flight recorder does not go with
+ * flight_opts__refuse - refuse an option that does not work with a flight recorder
  * @fo: the options of the flight recorder
  * @given: was it given?
  * @option: its name, with a verb: "--threads does"
@@ -106,7 +106,7 @@ int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *op
 {
 	if (!fo->memory || !given)
 		return 0;
-	pr_err("%s not go with -M, which keeps its records in memory and writes a file at each trigger.\n",
+	pr_err("%s not work with -M, which keeps its records in memory and writes a file at each trigger.\n",
 	       option);
 	return -EINVAL;
 }
@@ -179,28 +179,28 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 		return check_without(fo);
 
 	if (fo->dry_run && fo->daemon) {
-		pr_err("--dry-run tells what it would do, and ends: leave --daemon out.\n");
+		pr_err("--dry-run with -M does not support --daemon.\n");
 		return -EINVAL;
 	}
 	if (fo->dry_run && argc) {
-		pr_err("--dry-run with -M measures for a second, and runs no command: leave it out.\n");
+		pr_err("--dry-run with -M measures for one second and does not run a command: omit the command.\n");
 		return -EINVAL;
 	}
 
 	evlist__for_each_entry(evlist, evsel) {
 		if (evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
-			pr_err("%s writes to an AUX area, which -M does not keep: leave it out.\n",
+			pr_err("%s writes to an AUX area, which -M does not support: omit the event.\n",
 			       evsel__name(evsel));
 			return -EINVAL;
 		}
 	}
 	if (fo->persistent && opts->overwrite) {
-		pr_err("--overwrite does not go with a persistent session, whose buffers are of that kind already.\n");
+		pr_err("--overwrite does not support persistent sessions, whose buffers are overwrite buffers already.\n");
 		return -EINVAL;
 	}
 	for (struct flight_trigger *t = fo->triggers; t && fo->persistent; t = t->next) {
 		if (t->freeze) {
-			pr_err("--trigger: the events of a persistent session are not perf's to freeze: leave 'freeze' out.\n");
+			pr_err("--trigger: 'freeze' is not supported for persistent sessions, because it would affect other readers.\n");
 			return -EINVAL;
 		}
 	}
@@ -218,9 +218,9 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 		opts->mmap_pages = rounddown_pow_of_two(pages);
 
 	if (!pages || (opts->mmap_pages != UINT_MAX && opts->mmap_pages > pages)) {
-		pr_err("-M %lluK is not enough for the buffers of %d CPUs, which may take a quarter of it: %s.\n",
+		pr_err("-M %lluK is not enough for the buffers of %d CPUs, which may use a quarter of it: %s.\n",
 		       (unsigned long long)fo->memory >> 10, nr_cpus,
-		       pages ? "choose smaller ones with -m" : "give it more");
+		       pages ? "use a smaller -m" : "use a larger -M");
 		return -EINVAL;
 	}
 	return 0;
@@ -232,7 +232,7 @@ static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *op
 	unsigned long pages = fo->memory / perf_cpu_map__nr(cpu_map__online()) / page_size;
 
 	if (opts->mmap_pages != UINT_MAX) {
-		pr_err("-m does not go with -M and --overwrite: -M is split evenly over the CPUs.\n");
+		pr_err("-M with --overwrite does not support -m: the size is divided evenly among the CPUs.\n");
 		return -EINVAL;
 	}
 	opts->mmap_pages = rounddown_pow_of_two(pages ?: 1);
@@ -259,7 +259,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 
 	fo->out = data->path ?: "perf.data";
 	if (!strcmp(fo->out, "-")) {
-		pr_err("-M writes a file at each trigger, not a pipe: name it with -o.\n");
+		pr_err("-M cannot write to a pipe: name the output with -o.\n");
 		return -EINVAL;
 	}
 	/* The dumps are files of their own; perf record has none. */
@@ -309,11 +309,11 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 	const char *out = data->path ?: "perf.data";
 
 	if (fo->memory || evlist->core.nr_entries || argc) {
-		pr_err("--combine records nothing: only -o and --keep go with it.\n");
+		pr_err("--combine records nothing and supports only -o, --keep and --archive.\n");
 		return 1;
 	}
 	if (flight_daemon__pid(out)) {
-		pr_err("A recorder for %s runs, pid %d: SIGUSR2 makes it combine its dumps, and end.\n",
+		pr_err("A recorder for %s is running (pid %d). Send it SIGUSR2 to combine its dumps and end it.\n",
 		       out, flight_daemon__pid(out));
 		return 1;
 	}
@@ -338,7 +338,7 @@ int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 	int err;
 
 	if (evlist->core.nr_entries || argc) {
-		pr_err("--archive without -M records nothing: only -o, the dump, and --on-dump go with it.\n");
+		pr_err("--archive without -M records nothing and supports only -o (the dump) and --on-dump.\n");
 		return 1;
 	}
 	err = archive__dump(path);

@@ -110,13 +110,13 @@ static int maker__find_existing(struct maker *m)
 	if (!persistent__find_id(m->name, &id)) {
 		if (!m->add)
 			return 0;
-		pr_err("There is no persistent session '%s' to add events to: make it without --add.\n",
+		pr_err("Cannot add events to the persistent session '%s': it does not exist. Create it without --add.\n",
 		       m->name);
 		return -ENOENT;
 	}
 
 	if (!m->add && !m->replace) {
-		pr_err("The persistent session '%s' exists already: --add adds events to it, --replace ends it first.\n",
+		pr_err("The persistent session '%s' already exists. Use --add to add events to it, or --replace to replace it.\n",
 		       m->name);
 		return -EEXIST;
 	}
@@ -143,7 +143,7 @@ static int maker__choose_clock(struct maker *m)
 		attr = &m->existing->events[0].attr;
 		if (opts->use_clockid &&
 		    (!attr->use_clockid || attr->clockid != opts->clockid)) {
-			pr_err("-k does not name the clock of the persistent session '%s': leave it out with --add.\n",
+			pr_err("-k differs from the clock of the persistent session '%s'. Do not use -k with --add.\n",
 			       m->name);
 			return -EINVAL;
 		}
@@ -291,7 +291,7 @@ static int maker__map(struct maker *m, int fd, size_t size)
 
 	err = -errno;
 	if (err == -EPERM)
-		pr_err("No permission for %zu KiB of locked memory per %s: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
+		pr_err("No permission for %zu KiB of locked memory per %s: use a smaller -m, increase /proc/sys/kernel/perf_event_mlock_kb, or run with CAP_IPC_LOCK.\n",
 		       size / 1024, m->tasks ? "thread" : "CPU");
 	else
 		pr_err("Cannot map a ring buffer of %zu KiB: %s\n", size / 1024,
@@ -402,17 +402,17 @@ static void maker__unclaim_error(struct maker *m, int err)
 
 	switch (err) {
 	case -EEXIST:
-		pr_err("Somebody else has made a persistent session '%s' just now.\n", m->name);
+		pr_err("Another process has just created a persistent session '%s'. Use another name, --add or --replace.\n", m->name);
 		break;
 	case -EDQUOT:
-		pr_err("You have as many persistent sessions as /proc/sys/kernel/perf_persistent_max allows: end one (perf ctl -l, perf ctl -d NAME).\n");
+		pr_err("The limit of persistent sessions (/proc/sys/kernel/perf_persistent_max) is reached: end a session (perf ctl -l, perf ctl -d NAME).\n");
 		break;
 	case -EPERM:
-		pr_err("No permission to leave %zu KiB of buffers locked: choose less with -m, or raise /proc/sys/kernel/perf_event_mlock_kb, or take CAP_IPC_LOCK.\n",
+		pr_err("No permission to leave %zu KiB of buffers locked: use a smaller -m, increase /proc/sys/kernel/perf_event_mlock_kb, or run with CAP_IPC_LOCK.\n",
 		       m->memory / 1024);
 		break;
 	case -EACCES:
-		pr_err("No permission to add events to the persistent session '%s': that takes its owner or CAP_PERFMON.\n",
+		pr_err("No permission to add events to the persistent session '%s': only its owner and CAP_PERFMON may.\n",
 		       m->name);
 		break;
 	case -EINVAL:
@@ -420,11 +420,11 @@ static void maker__unclaim_error(struct maker *m, int err)
 		       m->name);
 		break;
 	case -EOPNOTSUPP:
-		pr_err("This kernel cannot make events of %s persistent.\n",
+		pr_err("This kernel does not support persistent events of %s.\n",
 		       m->tasks ? "tasks" : "this kind");
 		break;
 	default:
-		pr_err("Cannot make the persistent session '%s': %s\n", m->name,
+		pr_err("Cannot create the persistent session '%s': %s\n", m->name,
 		       str_error_r(-err, msg, sizeof(msg)));
 		break;
 	}
@@ -506,7 +506,7 @@ static int maker__try_replace(struct maker *m)
 	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 
-	pr_err("The persistent session '%s' that is to be replaced stays. (For a moment there is memory for both; to do without, end it first: perf ctl -d %s.)\n",
+	pr_err("The persistent session '%s' was not replaced. (--replace needs memory for both sessions. To avoid this, end the old one first: perf ctl -d %s.)\n",
 	       m->name, m->name);
 	return -EINVAL;
 }
@@ -517,7 +517,7 @@ static int maker__commit(struct maker *m)
 	int err = 0;
 
 	if (!m->nr_events) {
-		pr_err("No CPU has any of the events.\n");
+		pr_err("None of the events is available on any of the CPUs.\n");
 		return -ENODEV;
 	}
 
@@ -528,7 +528,7 @@ static int maker__commit(struct maker *m)
 		persistent_session__close(m->existing);
 		m->existing = NULL;
 		if (err)
-			pr_err("Cannot end the persistent session '%s' that is to be replaced.\n",
+			pr_err("Cannot end the persistent session '%s' to replace it.\n",
 			       m->name);
 	}
 	if (!err)

@@ -22,7 +22,7 @@
 
 #define PMU	"persistent/"
 
-static const char not_with_sessions[] = "not go with persistent sessions";
+static const char not_with_sessions[] = "not work with persistent sessions";
 
 struct conflict {
 	bool		given;
@@ -32,7 +32,7 @@ struct conflict {
 /* Where -P used to stand for --period, the old habit must find the new way. */
 static int refuse_make(void)
 {
-	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and one of -a, -C LIST, -p PID and -t TID, and takes no command. (For sample periods, once also -P, use --period.)\n");
+	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and one of -a, -C LIST, -p PID and -t TID, and no command. (The short form of --period is no longer -P: use --period.)\n");
 	return -EINVAL;
 }
 
@@ -141,7 +141,7 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 		return refuse_make();
 
 	if (cpus && tasks) {
-		pr_err("-p and -t follow tasks to whatever CPU they run on, -a and -C record CPUs: with -P, use one of them (--add adds the other).\n");
+		pr_err("-P records either tasks (-p, -t) or CPUs (-a, -C). To record both, add one of them later with --add.\n");
 		return -EINVAL;
 	}
 
@@ -151,29 +151,29 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	}
 
 	if (p->add && p->replace) {
-		pr_err("--add keeps what the session records, --replace ends it: use one of them.\n");
+		pr_err("--add and --replace exclude each other: --add extends the session, --replace ends it first.\n");
 		return -EINVAL;
 	}
 
 	if (p->output) {
-		pr_err("-o names the file for reading a session; -P writes none: leave -o out, and give it to perf record -e persistent/%s/.\n",
+		pr_err("-P does not write a file, so it does not support -o. Use -o when reading the session: perf record -e persistent/%s/.\n",
 		       p->make);
 		return -EINVAL;
 	}
 
 	if (evlist__nr_groups(evlist)) {
-		pr_err("Events of a group cannot be persistent: name them without the braces.\n");
+		pr_err("Events in a group cannot be persistent: remove the braces.\n");
 		return -EINVAL;
 	}
 
 	evlist__for_each_entry(evlist, evsel) {
 		if (!list_empty(&evsel->bpf_filters)) {
-			pr_err("The --filter on %s is a BPF program, which ends with perf: only the filters of tracepoints stay with a persistent session.\n",
+			pr_err("The --filter of %s is a BPF program, which is removed when perf exits: -P supports only filters of tracepoints.\n",
 			       evsel__name(evsel));
 			return -EINVAL;
 		}
 		if (evsel->cgrp || evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
-			pr_err("%s cannot be persistent: -G and AUX area tracing do not go with persistent sessions.\n",
+			pr_err("%s cannot be persistent: -P does not support -G and AUX area tracing.\n",
 			       evsel__name(evsel));
 			return -EINVAL;
 		}
@@ -185,12 +185,12 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	}
 
 	if (opts->auxtrace_mmap_pages) {
-		pr_err("-m takes one size with -P: there are no AUX areas.\n");
+		pr_err("-P supports only one size with -m, because there are no AUX areas.\n");
 		return -EINVAL;
 	}
 
 	if (opts->mmap_pages != UINT_MAX && (opts->mmap_pages & (opts->mmap_pages - 1))) {
-		pr_err("-m wants a power of two.\n");
+		pr_err("The size given with -m must be a power of two.\n");
 		return -EINVAL;
 	}
 	return 0;
@@ -200,12 +200,12 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 static int refuse_chosen(struct record_opts *opts, const char *why)
 {
 	const struct conflict conflicts[] = {
-		{ opts->user_freq != UINT_MAX,		"-F was" },
-		{ opts->user_interval != ULLONG_MAX,	"-c was" },
-		{ callchain_param.enabled,		"-g was" },
-		{ opts->branch_stack,			"-b was" },
-		{ opts->mmap_pages != UINT_MAX,		"-m was" },
-		{ opts->target.pid || opts->target.tid,	"-p or -t was" },
+		{ opts->user_freq != UINT_MAX,		"-F" },
+		{ opts->user_interval != ULLONG_MAX,	"-c" },
+		{ callchain_param.enabled,		"-g" },
+		{ opts->branch_stack,			"-b" },
+		{ opts->mmap_pages != UINT_MAX,		"-m" },
+		{ opts->target.pid || opts->target.tid,	"-p or -t" },
 	};
 
 	return refuse(conflicts, ARRAY_SIZE(conflicts), why);
@@ -214,17 +214,17 @@ static int refuse_chosen(struct record_opts *opts, const char *why)
 static int check_read(struct persistent_opts *p, struct record_opts *opts)
 {
 	if (p->other_events) {
-		pr_err("A persistent session is read by itself, and as a whole: perf record -e persistent/NAME/ (or persistent/config=ID/).\n");
+		pr_err("A persistent session cannot be read together with other events, groups or modifiers. Use only: perf record -e persistent/NAME/ (or persistent/config=ID/).\n");
 		return -EINVAL;
 	}
 
 	if (opts->use_clockid) {
-		pr_err("-k is --clockid, which was chosen when the session was made; to end the session after reading it, use --kill.\n");
+		pr_err("-k (--clockid) cannot be changed when a session is read. To end the session after reading it, use --kill.\n");
 		return -EINVAL;
 	}
 
 	return refuse_chosen(opts,
-			     "chosen when the session was made (perf record -P); it cannot be given for reading");
+			     "cannot be changed: it was set when the session was created");
 }
 
 /**
@@ -237,12 +237,12 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
 {
 	static const char why[] =
-		"chosen when the session was made (perf record -P); it cannot be given to show it";
-	const struct conflict chosen = { opts->target.cpu_list, "-C was" };
+		"cannot be changed: it was set when the session was created";
+	const struct conflict chosen = { opts->target.cpu_list, "-C" };
 	const struct conflict user = { opts->target.uid_str, "-u does" };
 
 	if (p->other_events) {
-		pr_err("A persistent session is shown by itself, and as a whole: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");
+		pr_err("A persistent session cannot be shown together with other events, groups or modifiers. Use only: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");
 		return -EINVAL;
 	}
 
@@ -265,17 +265,17 @@ int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
 	int err;
 
 	if (p->make && p->read) {
-		pr_err("-P makes a persistent session, -e persistent/NAME/ reads one: do one at a time.\n");
+		pr_err("-P creates a persistent session and -e persistent/NAME/ reads one: use only one of them.\n");
 		return -EINVAL;
 	}
 
 	if (!p->make && (p->add || p->replace)) {
-		pr_err("--add and --replace say how -P NAME makes a session.\n");
+		pr_err("--add and --replace require -P NAME.\n");
 		return -EINVAL;
 	}
 
 	if (!p->read && p->kill) {
-		pr_err("--kill ends the session that -e persistent/NAME/ reads; without reading it, perf ctl -d NAME does.\n");
+		pr_err("--kill requires -e persistent/NAME/. To end a session without reading it, use perf ctl -d NAME.\n");
 		return -EINVAL;
 	}
 

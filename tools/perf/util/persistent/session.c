@@ -73,7 +73,7 @@ int persistent__check_support(void)
 	if (find_type(&type))
 		return 0;
 
-	pr_err("This kernel has no persistent events (%s/%s/type is %s): boot one with CONFIG_PERF_PERSISTENT=y.\n",
+	pr_err("This kernel has no persistent events (%s/%s/type is %s): boot a kernel with CONFIG_PERF_PERSISTENT=y.\n",
 	       sysfs__mountpoint() ?: "/sys", PERSISTENT_SYSFS,
 	       type < 0 ? "missing" : "of something else");
 	return -EOPNOTSUPP;
@@ -332,7 +332,7 @@ static void print_names(void)
 	int nr;
 
 	if (persistent__list(&entries, &nr) || !nr) {
-		pr_err("There is none; make one with: perf record -P NAME -e EVENTS -a\n");
+		pr_err("There are no sessions; make one with: perf record -P NAME -e EVENTS -a\n");
 		return;
 	}
 
@@ -354,15 +354,15 @@ static void print_open_error(const char *what, int err)
 		break;
 	case -EACCES:
 	case -EPERM:
-		pr_err("No permission to open the persistent session '%s': that takes its owner or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
+		pr_err("No permission to open the persistent session '%s': this requires its owner or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
 		       what);
 		break;
 	case -EBUSY:
-		pr_err("The persistent session '%s' is being changed or ended by somebody else: try again.\n",
+		pr_err("Another process is changing or ending the persistent session '%s': try again.\n",
 		       what);
 		break;
 	case -EMFILE:
-		pr_err("Too many events to open the persistent session '%s': raise the limit of open files (ulimit -n).\n",
+		pr_err("Too many events to open the persistent session '%s': increase the limit of open files (ulimit -n).\n",
 		       what);
 		break;
 	default:

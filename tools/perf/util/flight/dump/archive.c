@@ -161,7 +161,7 @@ static int run_tar(FILE *names, int fd)
 		/* This takes time, and no process waits for it: use a low priority. */
 		setpriority(PRIO_PROCESS, 0, 10);
 		execlp("tar", "tar", "-C", buildid_dir, "--null", "-cjT", "-", NULL);
-		pr_err("--archive: there is no tar: %m\n");
+		pr_err("--archive: cannot run tar: %m\n");
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
@@ -211,11 +211,11 @@ int archive__dump(const char *path)
 	if (!err)
 		err = fill_cache(path, &contents);
 	if (err) {
-		pr_err("--archive: the build-id cache could not be filled from %s.\n", path);
+		pr_err("--archive: cannot add the files of %s to the build-id cache.\n", path);
 		goto out_close;
 	}
 	if (contents.missing)
-		pr_warning("--archive: %u files that %s has samples of are gone, or not readable.\n",
+		pr_warning("--archive: %u files that %s has samples of do not exist or are not readable.\n",
 			   contents.missing, path);
 	if (!contents.nr) {
 		pr_warning("--archive: nothing to pack for %s.\n", path);
@@ -223,7 +223,7 @@ int archive__dump(const char *path)
 	}
 	err = pack(path, contents.names);
 	if (err)
-		pr_err("--archive: %s.tar.bz2 could not be made: %s\n", path,
+		pr_err("--archive: cannot write %s.tar.bz2: %s\n", path,
 		       err == -ECHILD ? "tar failed" : strerror(-err));
 out_close:
 	if (contents.names)

@@ -159,10 +159,10 @@ static int add_input(struct combine *c, const char *path, bool is_out)
 		part__close(&in->part);
 		if (err == -ENOMEM)
 			return err;
-		pr_warning("%s is left out: %s.\n", path,
-			   err == -ENODATA ? "not even its header is complete" :
-			   err == -EPROTO ? "it is no file of a flight recorder" :
-			   err == -EPROTONOSUPPORT ? "it is of a machine of the other byte order" :
+		pr_warning("%s was skipped: %s.\n", path,
+			   err == -ENODATA ? "its header is incomplete" :
+			   err == -EPROTO ? "it is not a file of a flight recorder" :
+			   err == -EPROTONOSUPPORT ? "it has the other byte order" :
 			   err == -EOPNOTSUPP ? "it is compressed" : strerror(-err));
 		return 0;
 	}
@@ -279,7 +279,7 @@ static const char *match_events(struct combine *c, const struct part *p, int *ev
 
 	if (p->attr_size != base->attr_size ||
 	    !sample_layout__is_same(&p->layout, &base->layout, SAMPLE_WORD__TIME))
-		return "it was written by another perf, or with other options";
+		return "it was written by another version of perf or with other options";
 	for (size_t i = 0; i < p->nr_events; i++) {
 		size_t from = 0;
 
@@ -290,13 +290,13 @@ static const char *match_events(struct combine *c, const struct part *p, int *ev
 		}
 		events[i] = find_event(base, p, i, from);
 		if (events[i] < 0)
-			return "it has events that the newest one does not have";
+			return "it has events that the newest dump does not have";
 		for (size_t k = 0; k < p->events[i].nr_ids; k++) {
 			u64 id;
 
 			memcpy(&id, p->events[i].ids + k * sizeof(id), sizeof(id));
 			if (is_another_event(c, events[i], id))
-				return "the ids of its events are others' in the newest one";
+				return "its event ids belong to other events in the newest dump";
 		}
 	}
 	return NULL;
@@ -311,11 +311,11 @@ static int use_input(struct combine *c, struct input *in)
 	if (!events)
 		return -ENOMEM;
 	if (*in->boot_id && *c->base->boot_id && strcmp(in->boot_id, c->base->boot_id))
-		why = "it is of another boot";
+		why = "it is from another boot";
 	else
 		why = match_events(c, &in->part, events);
 	if (why) {
-		pr_warning("%s is left out: %s.\n", in->part.path, why);
+		pr_warning("%s was skipped: %s.\n", in->part.path, why);
 	} else {
 		for (size_t i = 0; i < in->part.nr_events && !err; i++)
 			err = add_ids(c, events[i], &in->part.events[i]);
@@ -786,7 +786,7 @@ static int move_old(struct combine *c)
 		return -ENOMEM;
 	err = rename(c->out, old) ? -errno : 0;
 	if (!err)
-		pr_warning("%s was something else: it is %s now.\n", c->out, old);
+		pr_warning("%s was not a combined file and was renamed to %s.\n", c->out, old);
 	free(old);
 	return err;
 }
@@ -803,13 +803,13 @@ static void remove_parts(struct combine *c)
 			pr_debug("%s: %" PRIu64 " records out of order\n", in->part.path,
 				 in->part.late);
 		if (in->part.truncated) {
-			pr_warning("%s is cut off: what was there is in %s, and it stays.\n",
+			pr_warning("%s is truncated: its intact part is in %s. The file was kept.\n",
 				   in->part.path, c->out);
 			continue;
 		}
 		err = dump_files__remove(in->part.path);
 		if (err)
-			pr_warning("%s cannot be removed: %s\n", in->part.path, strerror(-err));
+			pr_warning("Cannot remove %s: %s\n", in->part.path, strerror(-err));
 	}
 }
 
@@ -864,7 +864,7 @@ int flight_combine(const char *out, bool keep)
 	if (!err) {
 		c.base = find_base(&c);
 		if (!c.base) {
-			pr_err("There are no dumps of %s that could be combined: -o names what their names begin with.\n",
+			pr_err("There are no dumps of %s to combine. Use -o to give the prefix of their names.\n",
 			       out);
 			err = -ENOENT;
 			goto out;
@@ -874,7 +874,7 @@ int flight_combine(const char *out, bool keep)
 	if (!err)
 		err = write_out(&c, keep);
 	if (err) {
-		pr_err("The dumps of %s could not be combined: %s. They are still there.\n", out,
+		pr_err("Cannot combine the dumps of %s: %s. The dumps were kept.\n", out,
 		       strerror(-err));
 		goto out;
 	}

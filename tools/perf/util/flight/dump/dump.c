@@ -773,7 +773,7 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	d.m.time = time;
 	err = write_manifest(&d, result->path);
 	if (err)
-		pr_err("The manifest of %s could not be written: %s\n", result->path,
+		pr_err("Cannot write the manifest of %s: %s\n", result->path,
 		       strerror(-err));
 	dump__sync_directory(result->path);
 	err = 0;

@@ -198,7 +198,7 @@ void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 m
 		return;
 	err = dump_files__list(out, &df);
 	if (err) {
-		pr_err("The dumps of %s cannot be listed: %s\n", out, strerror(-err));
+		pr_err("Cannot list the dumps of %s: %s\n", out, strerror(-err));
 		return;
 	}
 
@@ -214,7 +214,7 @@ void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 m
 			continue;
 		err = dump_files__remove(f->path);
 		if (err) {
-			pr_err("%s should go, but cannot be removed: %s\n", f->path,
+			pr_err("Cannot remove the old dump %s: %s\n", f->path,
 			       strerror(-err));
 			continue;
 		}
@@ -222,7 +222,7 @@ void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 m
 		bytes -= f->bytes;
 	}
 	if (max_bytes && bytes > max_bytes)
-		pr_err("%s takes %llu KiB, more than --max-disk allows for all.\n", newest,
+		pr_err("%s uses %llu KiB, which exceeds --max-disk.\n", newest,
 		       (unsigned long long)bytes >> 10);
 	dump_files__free(&df);
 }

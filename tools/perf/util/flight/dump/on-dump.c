@@ -93,7 +93,7 @@ void on_dump__exec(const char *command, const char *path)
 {
 	fflush(NULL);
 	execl("/bin/sh", "sh", "-c", wrapper, "sh", command, path, NULL);
-	fprintf(stderr, "--on-dump: /bin/sh could not be run: %m\n");
+	fprintf(stderr, "--on-dump: cannot run /bin/sh: %m\n");
 	_exit(127);
 }
 
@@ -104,7 +104,7 @@ static void exec_archive(const char *command, const char *path)
 
 	execl("/proc/self/exe", "perf", "--buildid-dir", cache ?: "", "record", "--archive",
 	      "-o", path, command ? "--on-dump" : NULL, command, NULL);
-	fprintf(stderr, "--archive: perf could not be run: %m\n");
+	fprintf(stderr, "--archive: cannot run perf: %m\n");
 	_exit(127);
 }
 
@@ -119,7 +119,7 @@ static void start(const char *command, const char *path, bool archive)
 	close_others();
 	if (!is_one_of_few()) {
 		fprintf(stderr,
-			"[ perf record: %d --on-dump commands still run: none is started for %s ]\n",
+			"[ perf record: %d --on-dump commands are still running: not starting one for %s ]\n",
 			MAX_RUNNING, path);
 		fflush(NULL);
 		_exit(1);
@@ -173,7 +173,7 @@ void on_dump__archive(const char *path)
 	if (!pid)
 		exec_archive(NULL, path);
 	if (pid < 0)
-		pr_err("--archive could not be started: %m\n");
+		pr_err("Cannot start --archive: %m\n");
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }

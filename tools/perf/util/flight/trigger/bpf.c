@@ -46,7 +46,7 @@ static int bpf_parse(struct flight_trigger *t, const char *arg)
 	struct pinned *p;
 
 	if (!arg || !*arg) {
-		pr_err("--trigger: bpf: wants the path of a pinned ring buffer map behind the colon.\n");
+		pr_err("--trigger: bpf: requires the path of a pinned ring buffer map after the colon.\n");
 		return -EINVAL;
 	}
 	p = zalloc(sizeof(*p));
@@ -92,11 +92,11 @@ static int open_map(struct pinned *p)
 	p->fd = bpf_obj_get(p->path);
 	if (p->fd < 0) {
 		err = -errno;
-		pr_err("--trigger: the map %s cannot be opened: %s\n", p->path, strerror(-err));
+		pr_err("--trigger: cannot open the map %s: %s\n", p->path, strerror(-err));
 		return err;
 	}
 	if (bpf_map_get_info_by_fd(p->fd, &info, &len) || info.type != BPF_MAP_TYPE_RINGBUF) {
-		pr_err("--trigger: %s is no BPF ring buffer map.\n", p->path);
+		pr_err("--trigger: %s is not a BPF ring buffer map.\n", p->path);
 		return -EINVAL;
 	}
 	return 0;
@@ -121,7 +121,7 @@ static int bpf_start(struct flight_trigger *t)
 	p->rb = ring_buffer__new(p->fd, take_record, t, NULL);
 	if (!p->rb) {
 		err = -errno;
-		pr_err("--trigger: the map %s cannot be read: %s\n", p->path, strerror(-err));
+		pr_err("--trigger: cannot read the map %s: %s\n", p->path, strerror(-err));
 		goto out_close;
 	}
 	ring_buffer__consume_n(p->rb, RECORDS_PER_PASS);
@@ -156,7 +156,7 @@ static void bpf_stop(struct flight_trigger *t)
 
 static int bpf_parse(struct flight_trigger *t __maybe_unused, const char *arg __maybe_unused)
 {
-	pr_err("--trigger: this perf was built without libbpf: there is no 'bpf'.\n");
+	pr_err("--trigger: 'bpf' is not supported: this perf was built without libbpf.\n");
 	return -EINVAL;
 }
 

@@ -81,7 +81,7 @@ static int split_filter(struct watched *w)
 		return 0;
 	last = strrchr(w->name, '/');
 	if (last == slash || last[1] || last == slash + 1) {
-		pr_err("--trigger: event:%s: a filter stands between two slashes, at the end.\n",
+		pr_err("--trigger: event:%s: a filter must be between two slashes at the end.\n",
 		       w->name);
 		return -EINVAL;
 	}
@@ -133,7 +133,7 @@ static int event_parse(struct flight_trigger *t, const char *arg)
 	int err;
 
 	if (!arg || !*arg) {
-		pr_err("--trigger: event: wants an event's name behind the colon; see perf list.\n");
+		pr_err("--trigger: event: requires the name of an event after the colon; see perf list.\n");
 		return -EINVAL;
 	}
 	w = zalloc(sizeof(*w));
@@ -181,7 +181,7 @@ static int open_events(struct watched *w)
 	}
 	err = evlist__apply_filters(w->evlist, &evsel, &target);
 	if (err) {
-		pr_err("--trigger event:%s: the kernel refuses the filter '%s'.\n", w->name,
+		pr_err("--trigger event:%s: the kernel rejects the filter '%s'.\n", w->name,
 		       w->filter);
 		return -EINVAL;
 	}

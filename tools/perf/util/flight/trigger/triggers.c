@@ -81,7 +81,7 @@ static int parse_action(struct flight_trigger *t, const char *value)
 			return 0;
 		}
 	}
-	pr_err("--trigger: there is no action '%s': dump, stop or combine.\n", value);
+	pr_err("--trigger: unknown action '%s': use dump, stop or combine.\n", value);
 	return -EINVAL;
 }
 
@@ -89,7 +89,7 @@ static int parse_time(const char *key, const char *value, u64 *ns)
 {
 	if (!flight__parse_time(value, ns))
 		return 0;
-	pr_err("--trigger: %s=%s is no time: a number with ms, s, m, h or d.\n", key, value);
+	pr_err("--trigger: %s=%s is not a time: use a number with ms, s, m, h or d.\n", key, value);
 	return -EINVAL;
 }
 
@@ -110,7 +110,7 @@ static int parse_option(struct flight_trigger *t, char *option)
 	if (value && !strcmp(option, "cooldown"))
 		return parse_time(option, value, &t->cooldown);
 
-	pr_err("--trigger: there is no option '%s': action=dump|stop|combine, delay=T, cooldown=T, freeze.\n",
+	pr_err("--trigger: unknown option '%s': use action=dump|stop|combine, delay=T, cooldown=T or freeze.\n",
 	       option);
 	return -EINVAL;
 }
@@ -122,7 +122,7 @@ static const struct flight_trigger_ops *find_kind(const char *name)
 			return kinds[i];
 	}
 
-	pr_err("--trigger: there is no trigger '%s':", name);
+	pr_err("--trigger: unknown trigger '%s':", name);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		pr_err("%s %s", i ? "," : " use", kinds[i]->name);
 	pr_err(".\n");
@@ -159,7 +159,7 @@ static int parse_kind(struct flight_trigger *t, char **spec)
 	if (t->ops->parse)
 		return t->ops->parse(t, arg);
 	if (arg) {
-		pr_err("--trigger: '%s' takes nothing behind a colon.\n", kind);
+		pr_err("--trigger: '%s' takes no argument after a colon.\n", kind);
 		return -EINVAL;
 	}
 	return 0;
@@ -174,7 +174,7 @@ static int parse(struct flight_trigger *t, char *spec)
 		err = parse_option(t, word);
 
 	if (!err && t->freeze && t->delay) {
-		pr_err("--trigger: freeze stops the events at the trigger, delay lets them go on: use one of them.\n");
+		pr_err("--trigger: 'freeze' and 'delay' exclude each other.\n");
 		err = -EINVAL;
 	}
 	return err;
@@ -240,7 +240,7 @@ int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
 
 	for (last = triggers; *last; last = &(*last)->next) {
 		if ((*last)->ops == t->ops && !t->ops->parse) {
-			pr_err("--trigger: '%s' is given twice.\n", t->ops->name);
+			pr_err("--trigger: '%s' can be given only once.\n", t->ops->name);
 			err = -EINVAL;
 			goto out_free;
 		}
