@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What dumps of backward buffers cost, base beside patched:
+# Cost of dumps of backward buffers, base and patched:
 #
-#   events	of a CPU that writes at full speed: events missing between the oldest
-#		and the newest one of each dump and those the kernel could not store,
-#		and the bytes given up. Patched asks the kernel
-#		(PERF_EVENT_IOC_RESERVED_HEAD), base is read by hopping.
-#   writer	what the writing CPU notices of a dump: function call interrupts. There
-#		is nothing else that it executes for one, but the switches to a reader
-#		that hops. (Its instructions cannot be counted alone: the time of a
-#		guest that counts them is one for all CPUs.)
-#   file	from the signal to the complete file of 'perf record --overwrite
-#		--switch-output', beside 20 and beside 2,000 processes.
+#   events	for a CPU that writes at full speed: events missing between the oldest
+#		and the newest event of each dump, events that the kernel could not
+#		store, and bytes lost to overwriting. Patched uses
+#		PERF_EVENT_IOC_RESERVED_HEAD, base uses the hop method.
+#   writer	the effect of a dump on the writing CPU: function call interrupts. It
+#		executes nothing else for a dump, except for switches to a reader that
+#		hops. (Its instructions cannot be counted separately, because all CPUs
+#		of a guest that counts instructions share one clock.)
+#   file	time from the signal to the complete file of 'perf record --overwrite
+#		--switch-output', with 20 and with 2,000 other processes.
 #
 # usage: bench-dumps [events|writer|file]	on the host
 #	 bench-dumps guest CASE			in the guest; prints "NAME NUMBER" lines
 #
-# DUMPS=1000 sets how many dumps are taken of each buffer, LARGE_DUMPS how many of
-# 16 MiB (a tenth), FILES=15 how many files are written. Fails where events are missing.
+# DUMPS=1000 is the number of dumps of each buffer, LARGE_DUMPS that of buffers of 16 MiB
+# (a tenth of DUMPS), FILES=15 the number of files. Fails if events are missing.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -29,13 +29,13 @@ LIVE=$BUILD/patched/selftests/rb_live
 SIZES=(64k 256k 1m 4m 16m)
 PROCESSES=(20 2000)
 
-# rb_live WAY SIZE SNAPSHOTS: checks every record; its output
+# rb_live WAY SIZE SNAPSHOTS: checks every record and prints its output
 live()
 {
 	RB_LIVE_SNAPSHOTS=$3 "$LIVE" -v "$1_$2" 2>&1
 }
 
-# To check a dump takes as long as it is large.
+# The time to check a dump is proportional to its size.
 dumps_of()
 {
 	if [ "$1" = 16m ]; then
@@ -50,7 +50,7 @@ way_of()
 	[ "$1" = base ] && echo hop || echo ioctl
 }
 
-# Lines of rb_live to "NAME median most missing": missing is 0, or rb_live failed
+# Convert lines of rb_live to "NAME median most missing". missing is 0 unless rb_live failed
 guest_events()
 {
 	local size way text
@@ -67,13 +67,13 @@ guest_events()
 	done
 }
 
-# Function call interrupts of CPU 1, which is where rb_live writes
+# Function call interrupts of CPU 1, on which rb_live writes
 calls()
 {
 	awk '$1 == "CAL:" { print $3 }' /proc/interrupts
 }
 
-# What DUMPS more dumps add; opening and closing the events costs some as well.
+# The difference made by DUMPS more dumps; opening and closing events has a cost, too.
 guest_writer()
 {
 	local way before few many
@@ -93,7 +93,7 @@ now()
 	printf '%s' "$t"
 }
 
-# Until process $1 catches SIGUSR2, which would end it before
+# Wait until process $1 has a handler for SIGUSR2
 wait_catching()
 {
 	local i mask
@@ -105,7 +105,7 @@ wait_catching()
 	die "perf record is not ready"
 }
 
-# Milliseconds from each signal to the line that says that the file is complete
+# Milliseconds from each signal to the message that the file is complete
 time_files()
 {
 	local log=/tmp/dumps.fifo dir=/tmp/dumps.d line start pid i
@@ -116,7 +116,7 @@ time_files()
 	pid=$!
 	exec 7<"$log"
 	wait_catching "$pid"
-	# It takes dumps a little later.
+	# It is ready for dumps a little later.
 	sleep 3
 	for ((i = 0; i < FILES; i++)); do
 		sleep 0.5
@@ -141,7 +141,7 @@ guest_file()
 	local n never=/tmp/dumps.never pids=()
 	mkfifo "$never"
 	for n in "${PROCESSES[@]}"; do
-		# Processes that wait for ever; an exec for each would take minutes.
+		# Processes that sleep forever; an exec for each would take minutes.
 		while [ ${#pids[@]} -lt "$n" ]; do
 			(read -r <"$never") &
 			pids+=($!)
@@ -190,7 +190,7 @@ table_writer()
 	}'
 }
 
-# Lines "VARIANT CASE NUMBER" to medians, with the quartiles
+# Convert lines "VARIANT CASE NUMBER" to medians with quartiles
 table_file()
 {
 	sort -k1,1 -k2,2n -k3,3n | awk '

@@ -1,28 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The flight recorder (perf record -M, and with --overwrite) beside what the base has
-# for its purpose:
+# Compare the flight recorder (perf record -M, also with --overwrite) with the
+# corresponding features of the base:
 #
-#	build		user samples of processes that had exited before the dump, and that
-#			have a name and a file in it, per cent: make -j2 runs PROCESSES
-#			short ones; base: --overwrite
-#	long		the same of one process that runs for seconds and exits just before
+#	build		percentage of user samples with a name and a file, of processes that
+#			exited before the dump: make -j2 runs PROCESSES short ones; base:
+#			--overwrite
+#	long		the same for one process that runs for seconds and exits just before
 #	cpu		CPU time of the recorder for the same events, in us; base: perf
 #			record to a file
-#	gap		dumps, per cent, in which a number is missing of those that a program
-#			counts up meanwhile; base: --overwrite
-#	signal		from the signal to the complete file, in ms: when it got its name, by
-#			the file system; base: --overwrite --switch-output=signal
+#	gap		percentage of dumps with a gap in the numbers that a program counts
+#			up; base: --overwrite
+#	signal		time from the signal to the complete file, in ms, according to the
+#			time stamp of its rename; base: --overwrite --switch-output=signal
 #
-# All of it in one guest, so that only perf differs; files are on its /tmp.
+# All cases run in the same guest, so only perf differs. Files are on its /tmp.
 #
 # usage: bench-flight.sh		on the host; RUNS=5 PROCESSES=2000 DUMPS=200
 #					PARTS="resolved cpu gaps signal"
 #	 bench-flight.sh guest		in the guest; prints "VARIANT CASE NUMBER" lines
 #
-# Fails where samples do not resolve or a dump has a gap. Times are printed, and whether
-# they are what they should be.
+# Fails if samples are not resolved or a dump has a gap. Times are printed and compared with
+# their expected values.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -54,14 +54,14 @@ start()
 	die "not ready: $*"
 }
 
-# start_keeping VARIANT SIZE OPTION...: the newest records, SIZE KiB of each of two CPUs
+# start_keeping VARIANT SIZE OPTION...: keep the newest records, SIZE KiB for each of 2 CPUs
 start_keeping()
 {
 	local variant=$1 size=$2
 	shift 2
 	case $variant in
 	base)
-		# -v tells when it has started; it takes dumps a little later
+		# -v prints when it has started; it is ready for dumps a little later
 		start 'mmap size' "$BASE" record -v -a -o "$WORK/d" --overwrite \
 			--switch-output=signal -m "${size}K" "$@"
 		sleep 3 ;;
@@ -80,14 +80,14 @@ stop()
 	wait "$pid" 2>/dev/null || true
 }
 
-# So many seconds, without another process: that would be recorded, and take CPU time
-# from what is measured.
+# Sleep without another process, which would be recorded and use CPU time of the
+# measurement.
 idle()
 {
 	read -rt "$1" -u 7 || true
 }
 
-# The file of the dump that a signal asks for: it has its name when it is complete.
+# Trigger a dump with a signal and wait for its file, which is renamed when complete.
 dump()
 {
 	local signal=USR1 pattern='d.sample.*.json' i
@@ -106,7 +106,7 @@ dump()
 	die "no dump"
 }
 
-# As a build: sh, sed, grep, sort and tr, five processes for a target
+# Imitate a build: sh, sed, grep, sort and tr, five processes for each target
 build()
 {
 	cat >"$WORK/Makefile" <<-'END'
@@ -118,7 +118,7 @@ build()
 	make -s -C "$WORK" -j2 N=$((PROCESSES / 5))
 }
 
-# Per cent of the user samples of the processes that are gone; [PID]: of that one
+# Percentage of the user samples of exited processes; [PID]: of that process
 resolved()
 {
 	"$BASE" script -i "$1" -F comm,pid,ip,sym,dso 2>/dev/null | python3 -c '
@@ -157,7 +157,7 @@ part_resolved()
 	done
 }
 
-# In microseconds; by clock ticks where the kernel does not tell better
+# In microseconds; in clock ticks if the kernel has nothing better
 cpu_time()
 {
 	if [ -r "/proc/$pid/schedstat" ]; then
@@ -167,8 +167,8 @@ cpu_time()
 	fi
 }
 
-# count N: so many system calls with numbers that count up; 0: until $WORK/enough is there.
-# On one CPU: the buffers of two do not reach back equally far.
+# count N: N system calls with increasing numbers; 0: until $WORK/enough exists. On one CPU,
+# because the buffers of two CPUs do not reach back equally far.
 count()
 {
 	taskset -c 1 python3 "$TOP/tools/perf/tests/shell/lib/close_files.py" 1000000 \
@@ -186,7 +186,7 @@ part_cpu()
 			else
 				start_keeping "$variant" 4096 "${CLOSES[@]}"
 			fi
-			# Once round the memory: it is about the weeks, not the start.
+			# Fill the memory once: measure the steady state, not the start.
 			count 200000
 			before=$(cpu_time)
 			count 200000
@@ -212,7 +212,7 @@ part_signal()
 	done
 }
 
-# 0 if the numbers of a dump are all there, else 100
+# 0 if a dump has no gap in the numbers, else 100
 gap()
 {
 	"$BASE" script -i "$1" -F trace 2>/dev/null | python3 -c '
@@ -251,7 +251,7 @@ guest()
 	done
 }
 
-# Lines "VARIANT CASE NUMBER" to a table
+# Convert lines "VARIANT CASE NUMBER" to a table
 table()
 {
 	awk '
@@ -266,7 +266,7 @@ table()
 	}
 	function cell(v, c) { return sprintf("%10.2f +- %8.2f", mean(v, c), dev(v, c)) }
 	function ratio(v, c) { return mean("base", c) ? mean(v, c) / mean("base", c) : 0 }
-	# SIGN 1: VALUE is to be at least BAR, -1: at most
+	# SIGN 1: VALUE must be at least BAR, -1: at most
 	function bar(c, v, value, sign, limit, hard,  met) {
 		if (!n[v, c])
 			return

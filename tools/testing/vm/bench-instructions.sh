@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a system call costs in instructions, base beside patched: bare, recorded
-# into forward buffers, recorded into backward ones that nobody reads; and without
-# any event what a context switch costs, and a process that is made and exits. Guest
-# time counts instructions (ICOUNT=1), so that the numbers repeat to 0.02 %. Fails
-# where patched and base differ by more than 0.1 %.
+# Instructions of a system call, base and patched: without events, recorded to forward
+# buffers, and recorded to backward buffers without a reader; and, without events, those
+# of a context switch, and of a process that is created and exits. Guest time counts
+# instructions (ICOUNT=1), so the numbers repeat to 0.02 %. Fails if patched and base
+# differ by more than 0.1 %.
 #
 # usage: bench-instructions		on the host
 #	 bench-instructions guest RUNS	in the guest; prints "CASE NUMBER" lines
@@ -27,7 +27,7 @@ run_case()
 	bare) "$PROGRAM" "$out" ;;
 	forward) "${record[@]}" -- "$PROGRAM" "$out" ;;
 	overwrite) "${record[@]}" --overwrite -- "$PROGRAM" "$out" ;;
-	# A random layout of memory takes more page tables, or fewer.
+	# The number of page tables depends on the random memory layout.
 	switch|fork) setarch -R "$SWITCH" "$1" "$out" ;;
 	esac >/dev/null 2>&1
 	printf '%s %s\n' "$1" "$(cat "$out")"
@@ -37,7 +37,7 @@ guest()
 {
 	local name i
 	for name in "${CASES[@]}"; do
-		# The first one finds cold caches and pages.
+		# Discard the first run: caches and pages are cold.
 		run_case "$name" >/dev/null
 		for ((i = 0; i < RUNS; i++)); do
 			run_case "$name"
@@ -45,7 +45,7 @@ guest()
 	done
 }
 
-# Lines "VARIANT CASE NUMBER" to a table
+# Convert lines "VARIANT CASE NUMBER" to a table
 table()
 {
 	awk -v limit=$LIMIT '

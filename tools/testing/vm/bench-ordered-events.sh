@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tools/perf/bench/ordered-events.sh, with a recording that was made in the VM:
-# the scheduler's events of perf bench sched messaging.
+# Run tools/perf/bench/ordered-events.sh with a recording from the VM: the scheduler
+# events of perf bench sched messaging.
 # PAIRS is the number of pairs.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What persistent events cost: instructions of UNCLAIM, of opening again and of CLAIM;
-# of a sample into a session's buffer beside the same event's into its creator's; and
-# the memory of a session beyond its buffer. Guest time counts instructions (ICOUNT=1).
-# Fails where the two samples differ by more than 0.02 %.
+# Cost of persistent events: instructions of UNCLAIM, of opening an event again and of
+# CLAIM; instructions of a sample in the buffer of a session, compared with the same event
+# in the buffer of its creator; and memory of a session in addition to its buffer. Guest
+# time counts instructions (ICOUNT=1). Fails if the samples differ by more than 0.02 %.
 #
 # usage: bench-persistent.sh		on the host
 set -euo pipefail
@@ -14,7 +14,7 @@ set -euo pipefail
 RUNS=${RUNS:-5}
 PROGRAM=$BUILD/vm/persistent-cost
 
-# Lines "CASE NUMBER" to a table
+# Convert lines "CASE NUMBER" to a table
 table()
 {
 	awk '

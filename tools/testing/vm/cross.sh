@@ -3,15 +3,15 @@
 #
 # Debian's cross compilers. Sourced, after lib.sh.
 #
-# They are not installed: their packages conflict with gcc-multilib, which make deps
-# wants. They are unpacked into build/cross/tools, and are first on PATH.
+# They are not installed, because their packages conflict with gcc-multilib, which make
+# deps installs. They are unpacked to build/cross/tools and are first on PATH.
 
 CROSS_TOOLS=$BUILD/cross/tools
 export PATH=/usr/lib/ccache:$CROSS_TOOLS/usr/bin:$PATH LC_ALL=C
 export LD_LIBRARY_PATH=$CROSS_TOOLS/usr/lib/x86_64-linux-gnu
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 
-# unpack_packages NAME...: into CROSS_TOOLS
+# unpack_packages NAME...: unpack packages to CROSS_TOOLS
 unpack_packages()
 {
 	local dir=$CROSS_TOOLS/packages package
@@ -23,7 +23,7 @@ unpack_packages()
 	rm -r "$dir"
 }
 
-# The newest of Debian's compilers for a target, with its assembler.
+# Unpack Debian's newest compiler for a target, with its assembler.
 unpack_compiler()
 {
 	local triplet=$1 version
@@ -36,7 +36,7 @@ unpack_compiler()
 	ln -s "$triplet-gcc-$version" "$CROSS_TOOLS/usr/bin/$triplet-gcc"
 }
 
-# unpack_libc TRIPLET ARCH: what static programs are linked with
+# unpack_libc TRIPLET ARCH: unpack the libraries for static programs
 unpack_libc()
 {
 	local triplet=$1 arch=$2 version

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Debian packages, in build/deb: a kernel image with the series applied, by the kernel's
-# own bindeb-pkg (with CONFIG its headers, too), and perf-flight, the perf of the series, which lies
-# beside Debian's linux-perf: its command is perf-flight, its files are below
-# /usr/lib/perf-flight.
+# Build Debian packages in build/deb: a kernel image with the series applied, built by the
+# kernel's bindeb-pkg (with CONFIG also its headers), and perf-flight, the perf of the series.
+# It can be installed together with Debian's linux-perf: its command is perf-flight, its files
+# are below /usr/lib/perf-flight.
 #
 # usage: deb.sh [kernel|perf|all]
-#   CONFIG=FILE     the kernel's configuration, also as .xz, instead of the trimmed one
-#                   that boots under QEMU; what the series adds is switched on in it
-#   DEB_REVISION=1  of the packages' version, 6.12.y-REVISION
+#   CONFIG=FILE     configuration of the kernel, also as .xz, instead of the trimmed one
+#                   for QEMU; the options of the series are enabled in it
+#   DEB_REVISION=1  revision of the packages' version, 6.12.y-REVISION
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -25,7 +25,7 @@ export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 export KBUILD_BUILD_USER=perf KBUILD_BUILD_HOST=deb KBUILD_BUILD_TIMESTAMP=@0
 export LC_ALL=C
-# What make was told is not for the makes that are called here.
+# Do not pass the options of make to the makes that are called here.
 export -n CONFIG
 unset MAKEFLAGS MAKEOVERRIDES
 umask 022
@@ -39,7 +39,7 @@ need()
 	done
 }
 
-# The trimmed configuration, or CONFIG with what the series adds; in $DEB/kernel/.config.
+# Write the trimmed configuration, or CONFIG with our options, to $DEB/kernel/.config.
 configure()
 {
 	local out=$DEB/kernel want
@@ -57,7 +57,7 @@ configure()
 				cat "$CONFIG"
 			fi
 			cat "$VM/config/patched.config"
-			# Keys that lie in the distribution's own tree.
+			# Keys that are files of the distribution's own tree.
 			printf 'CONFIG_SYSTEM_TRUSTED_KEYS=""\n'
 		} >"$out/.want.new"
 	fi
@@ -71,7 +71,7 @@ configure()
 			{ cat "$DEB/config.log" >&2; die "configuring the kernel failed"; }
 		mv "$out/.want.new" "$out/.want"
 	fi
-	# In the trimmed configuration nothing may be lost; in another, what is ours.
+	# The trimmed configuration must be kept completely; of CONFIG, our options.
 	check_config "$(if [ -z "$CONFIG" ]; then cat "$out/.want"; else
 		grep '^CONFIG' "$VM/config/patched.config"; fi)"
 }
@@ -94,8 +94,8 @@ kernel_version()
 	make -s --no-print-directory -C "$SRC" kernelversion
 }
 
-# linux-image, and with CONFIG linux-headers: nobody builds modules for the trimmed kernel.
-# linux-libc-dev would replace Debian's, and is left out.
+# linux-image, and with CONFIG linux-headers, which the trimmed kernel does not need.
+# linux-libc-dev is not built, because it would replace Debian's.
 build_kernel()
 {
 	local profiles=pkg.linux-flight.nokerneldbg
@@ -112,7 +112,7 @@ build_kernel()
 	rm -f "$DEB"/linux-libc-dev_*.deb "$DEB"/linux-flight_*
 }
 
-# What is installed is built for where it will lie.
+# perf is built for its installed location.
 build_perf()
 {
 	local out=$DEB/perf
@@ -124,7 +124,7 @@ build_perf()
 		DESTDIR="$DEB/root" WERROR=0 \
 		PYTHON=/usr/bin/python3 PYTHON_CONFIG=/usr/bin/python3-config \
 		BUILD_BPF_SKEL=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 install-bin
-	# asciidoc is Debian's, and wants Debian's python.
+	# Debian's asciidoc needs Debian's python.
 	PATH=/usr/bin:/bin:$PATH run_logged "man pages" "$DEB/man.log" \
 		make -C "$SRC/tools/perf" O="$out" -j"$JOBS" prefix=/usr/lib/$NAME \
 		DESTDIR="$DEB/root" install-man
@@ -132,7 +132,7 @@ build_perf()
 	pack
 }
 
-# The files that lie outside of /usr/lib/perf-flight, under names of their own.
+# The files outside of /usr/lib/perf-flight have names of their own.
 arrange()
 {
 	local root=$DEB/root lib=$DEB/root/usr/lib/$NAME page
@@ -173,7 +173,7 @@ arrange()
 	END
 }
 
-# postinst enables nothing: a machine records itself when its owner says so.
+# postinst enables nothing: the administrator decides whether a machine records itself.
 maintainer_scripts()
 {
 	local control=$DEB/root/DEBIAN
@@ -198,7 +198,7 @@ maintainer_scripts()
 		#!/bin/sh
 		set -e
 		[ ! -d /run/systemd/system ] || systemctl daemon-reload
-		# The dumps stay until the package is purged.
+		# The dumps are kept until the package is purged.
 		if [ "$1" = purge ]; then
 			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight
 			[ ! -d /run/perf ] || rmdir --ignore-fail-on-non-empty /run/perf

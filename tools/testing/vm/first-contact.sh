@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# As a new user would: what README says, in bare Debian roots that debootstrap makes, and
-# each error on the way there. Not part of any make target: it takes an hour or two, root,
-# the network and 20 GB. Prints TAP.
+# Follow the README like a new user, in bare Debian roots created by debootstrap, and cause
+# each error that can occur on the way. This is not part of any make target: it needs one to
+# two hours, root, the network and 20 GB. Prints TAP.
 #
 # usage: first-contact.sh [bookworm|trixie]... [errors|run|test]...
-#   default: both suites, 'errors' and 'run'; 'test' is 'make test' (with ONLY=PATTERN part
-#   of it), in 'run's root if that comes before, otherwise with empty caches
+#   default: both suites, 'errors' and 'run'; 'test' runs 'make test' (with ONLY=PATTERN
+#   part of it), in the root of 'run' if that comes before, otherwise with empty caches
 #
-# The tree as it is committed is cloned into the root. MIRROR names another mirror.
+# The committed tree is cloned into the root. MIRROR selects another mirror.
 # shellcheck disable=SC2016 # much here is for the shell in the root
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
@@ -22,7 +22,7 @@ LIMIT=${LIMIT:-7200}
 ROOTS=$BUILD/roots
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 
-# Nothing but what debootstrap calls a base; made once.
+# A minimal base system of debootstrap; created once.
 make_bare()
 {
 	local suite=$1 tar=$ROOTS/bare-$1.tar
@@ -49,7 +49,7 @@ unmount()
 	umount -R "$ROOT/proc" "$ROOT/sys" "$ROOT/dev" "$ROOT/tmp" 2>/dev/null || true
 }
 
-# try COMMAND: in the root, in the tree, as a shell of root runs it
+# try COMMAND: run a command in the root, in the tree, in a shell of root
 try()
 {
 	timeout -k 10 "$LIMIT" chroot "$ROOT" env -i HOME=/root TERM=dumb \
@@ -57,7 +57,7 @@ try()
 		bash -c "cd /home/new/tree && $1" 2>&1 </dev/null
 }
 
-# says PATTERN COMMAND: it fails, with a last word that tells what to do
+# says PATTERN COMMAND: the command must fail with a message that says what to do
 says()
 {
 	local pattern=$1 text
@@ -69,7 +69,7 @@ says()
 	grep -E -e "$pattern" <<<"$text" || { echo "no '$pattern' in: $text"; return 1; }
 }
 
-# As README has it.
+# The commands of the README.
 prepare()
 {
 	local line

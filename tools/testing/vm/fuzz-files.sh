@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Build perf with AddressSanitizer and UndefinedBehaviorSanitizer (build/asan), and
-# let it read broken recordings for FUZZ_SECONDS (60), from seed FUZZ_SEED (0) on:
-# tools/perf/tests/shell/ordered_events_hostile.sh, ten seeds at a time.
+# Build perf with AddressSanitizer and UndefinedBehaviorSanitizer (build/asan), and let
+# it read broken recordings for FUZZ_SECONDS (60), starting with seed FUZZ_SEED (0). This
+# runs tools/perf/tests/shell/ordered_events_hostile.sh with ten seeds at a time.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"

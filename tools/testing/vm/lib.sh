@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the scripts of the test machine share. Sourced, not run.
+# Common functions of the scripts of the test machine. Sourced, not run.
 
 TOP=$(cd "${BASH_SOURCE[0]%/*}/../../.." && pwd -P)
 export TOP
@@ -22,7 +22,7 @@ die()
 	exit 1
 }
 
-# enough_room GIGABYTES: what is about to be made in build/ fits on the disk.
+# enough_room GIGABYTES: check that the disk has space for new files in build/.
 enough_room()
 {
 	local free
@@ -33,7 +33,7 @@ enough_room()
 		    "or put a link to a larger disk there"
 }
 
-# hint LOG: what to do, where a failure has a common cause.
+# hint LOG: print what to do about a common cause of a failure.
 hint()
 {
 	if grep -qi 'no space left on device' "$1"; then
@@ -46,14 +46,14 @@ hint()
 	fi
 }
 
-# run_logged LABEL LOG COMMAND...: with the time it took, and on failure the
-# log's first error and its tail. What is interrupted by Ctrl-C ends, and says nothing.
+# run_logged LABEL LOG COMMAND...: print the time of the command and, if it fails, the first
+# error and the end of the log. Ctrl-C ends it without a message.
 run_logged()
 {
 	local label=$1 log=$2 start=$SECONDS next=30 pid rc=0 lines
 	shift 2
 	mkdir -p "${log%/*}"
-	# The shell has what is in the background ignore it.
+	# Background jobs of a shell ignore SIGINT.
 	(trap - INT; "$@") >"$log" 2>&1 </dev/null &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do

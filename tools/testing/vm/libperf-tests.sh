@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# In the guest: libperf's own test of snapshots, static and shared, and its
-# example program. The tests after it in the same program need a hardware PMU,
-# so that the program's own verdict does not count.
+# Run libperf's test of snapshots, static and shared, and its example program, in the
+# guest. Later tests of the same program need a hardware PMU, so the exit status of the
+# program is ignored.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "$TOP/tools/testing/vm/tap.sh"
@@ -17,7 +17,7 @@ test_snapshot()
 	grep -A5 'running .*test-snapshot.c' <<<"$text" | grep -q '^OK$'
 }
 
-# Three passes over two CPUs, by the way that is the first to be tried.
+# Three passes over two CPUs, with the method that is tried first.
 test_example()
 {
 	local text

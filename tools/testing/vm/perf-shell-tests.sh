@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run shell tests of perf (tools/perf/tests/shell/NAME.sh) with the patched perf
-# first on PATH and the base's in BASE_PERF, on the host or in a guest.
+# first on PATH and the perf of the base in BASE_PERF, on the host or in a guest.
 #
 # usage: perf-shell-tests NAME...
 set -uo pipefail

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make bench: run the commands of tools/testing/vm/benches, base beside patched,
-# one after the other and nothing beside them. What they print goes to
-# build/bench/NAME.txt as well.
+# make bench: run the commands of tools/testing/vm/benches one after the other, for base
+# and patched. Their output also goes to build/bench/NAME.txt.
 #
 # usage: run-benches          ONLY=PATTERN (shell pattern) runs part of them
 set -euo pipefail

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# All of it at once, for as long as there is time: a flight recorder that dumps and is
-# killed, sessions that are made, read and ended, CPUs that come and go, a fuzzer, and on
-# a kernel that can do it allocations of our code that fail. In the guest.
+# Run these at the same time, in the guest: a flight recorder that dumps and is killed,
+# sessions that are created, read and ended, CPU hotplug, a fuzzer, and, if the kernel
+# supports it, failing allocations of our code.
 #
 # usage: soak.sh [SECONDS]	$TORTURE_SECS, or a minute
 #
-# Counts go to $OUT/soak.jsonl, a line of JSON every ten seconds; soak-table.py makes a
-# table of it. What a snapshot is verified by: perf script reads all of it, in the order of
-# time, and of a dump it reads as many samples as the dump's summary says. Prints TAP:
-# each part worked, in the second half too, nothing was bad, nothing is left, memory came
-# back. What was bad is in $OUT/soak.bad as well.
+# Counts go to $OUT/soak.jsonl, a line of JSON every ten seconds; soak-table.py converts it
+# to a table. A snapshot is verified if perf script reads all of it in the order of time, and
+# a dump if it also has as many samples as its summary states. Prints TAP: each part worked,
+# also in the second half, nothing was bad, nothing is left, and memory was released. Failures
+# are also written to $OUT/soak.bad.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -22,7 +22,7 @@ LENGTH=${1:-${TORTURE_SECS:-60}}
 SYSFS=/sys/bus/event_source/devices/persistent/sessions
 FAILSLAB=/sys/kernel/debug/failslab
 FAULTS=100000000
-# KiB that slabs may have grown by in the end: what the kernel keeps for the next time.
+# Permitted growth of slabs in KiB: caches that the kernel keeps.
 KEPT=$((16 * 1024))
 COUNTS=(dumps kills made refused reads ended verified hotplug epochs bad)
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
@@ -30,13 +30,13 @@ LOG=${OUT:-$WORK}/soak.jsonl
 BAD=${OUT:-$WORK}/soak.bad
 export HOME=$WORK
 
-# Several processes count: a counter is a file with a byte for each.
+# Several processes count, so a counter is a file with one byte per count.
 count()
 {
 	printf . >>"$WORK/count.$1"
 }
 
-# bad TEXT FILE: with the end of the file
+# bad TEXT FILE: report a failure with the end of the file
 bad()
 {
 	count bad
@@ -48,7 +48,7 @@ is_over()
 	[ -e "$WORK/stop" ]
 }
 
-# verify FILE: is all of it there, and in order?
+# verify FILE: check that a file is complete and sorted
 verify()
 {
 	local events
@@ -70,7 +70,7 @@ newest_dump()
 	find "$WORK" -maxdepth 1 -name 'rec.sample.*.json' | sort | sed 's/\.json$//' | tail -n1
 }
 
-# Waits up to a minute for what a recorder says or writes.
+# Wait up to a minute for output of a recorder.
 wait_until()
 {
 	local i
@@ -86,7 +86,7 @@ has_new_dump()
 	[ "$(newest_dump)" != "$1" ]
 }
 
-# recorder_starts PID: 1 if it says that a CPU that was listed has gone
+# recorder_starts PID: return 1 if the recorder reports that a listed CPU is gone
 recorder_starts()
 {
 	local i
@@ -119,7 +119,7 @@ dump()
 	rm -f "$WORK"/rec.sample.*
 }
 
-# One recorder after the other, each killed without a warning.
+# One recorder after the other, each ended with SIGKILL.
 recorder()
 {
 	local pid i
@@ -142,8 +142,8 @@ recorder()
 	done
 }
 
-# A session from the beginning to the end. A CPU may have gone meanwhile, and an
-# allocation may have failed: then it is refused, and nothing is left.
+# A session from creation to end. If a CPU has gone offline or an allocation has failed,
+# the session is refused and nothing is left.
 session()
 {
 	local name=$1 i
@@ -163,7 +163,7 @@ session()
 	else
 		count refused
 	fi
-	# An allocation of perf's looking for it may fail.
+	# The lookup by perf may fail because of a failing allocation.
 	for ((i = 0; i < 100; i++)); do
 		! perf ctl -d "$name" >"$WORK/$name.log" 2>&1 || break
 		[ -e "$SYSFS/$name" ] || break
@@ -202,7 +202,7 @@ fuzzer()
 {
 	local seed=$RANDOM
 	until is_over; do
-		# Its other verdicts are shares of calls that succeeded: here some must fail.
+		# Ignore the ratios of successful calls: here some calls must fail.
 		timeout 300 "$TOP/build/patched/selftests/perf_fuzz" -b -s $((seed++)) -e 1 \
 			-n 100 >"$WORK/fuzz.log" 2>&1
 		if grep -q '^ok 1 ' "$WORK/fuzz.log"; then
@@ -210,13 +210,13 @@ fuzzer()
 		else
 			bad "the fuzzer left something" "$WORK/fuzz.log"
 		fi
-		# Its events take most of a slow machine.
+		# Its events use most of the time of a slow machine.
 		sleep 5
 	done
 }
 
-# Of the slab objects that our code asks for, one in fifty: what is below it on the stack.
-# Its objects are linked side by side, but for what is said to be cold, or run once.
+# Fail one in fifty slab allocations with our code on the stack. Our objects are adjacent in
+# the kernel image, except for cold and init code.
 inject()
 {
 	local range
@@ -252,7 +252,7 @@ slabs()
 	meminfo SUnreclaim
 }
 
-# Without what can be given back at once; KASAN keeps freed objects until then, too.
+# Shrink caches first; this also releases the quarantine of KASAN.
 least_slabs()
 {
 	local f
@@ -263,7 +263,7 @@ least_slabs()
 	slabs
 }
 
-# A line at once, with few processes: this is not what is tried here.
+# Write a line at once, with few processes, so as not to disturb the test.
 report()
 {
 	local name line size
@@ -290,7 +290,7 @@ size_of()
 	stat -c %s "$1" 2>/dev/null || echo 0
 }
 
-# each_worked [SINCE]: more than it had done then
+# each_worked [SINCE]: check that each part has done more than at that time
 each_worked()
 {
 	local name rc=0
@@ -301,7 +301,7 @@ each_worked()
 	return "$rc"
 }
 
-# How far each has come at half-time
+# The counts at half-time
 note_half()
 {
 	local name
@@ -332,7 +332,7 @@ main()
 	local workers=() before half
 	: >"$LOG"
 	: >"$BAD"
-	# What the first of each leaves in caches
+	# Fill the caches with the first of each
 	session soak_first
 	rm -f "$WORK"/count.*
 	before=$(least_slabs)

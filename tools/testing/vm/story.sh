@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The story of 'make run', told in the test machine: a session that the kernel
-# records survives the SIGKILL of everything that made it, is opened again by
-# its name, and shows by name where a program spent its time that is long dead.
+# The story of 'make run', in the test machine: a session survives the SIGKILL of all
+# processes that created it, is opened again by its name, and shows the function in which a
+# program spent its time that has exited.
 #
-# Everything that is told is checked; what does not hold ends the story with
-# status 1. The files are left in $OUT.
+# Each step is checked. If a check fails, the story ends with status 1. The files stay in
+# $OUT.
 set -euo pipefail
 # shellcheck source=tools/perf/tests/shell/lib/persistent.sh
 . "$TOP/tools/perf/tests/shell/lib/persistent.sh"
@@ -35,7 +35,7 @@ die()
 	exit 1
 }
 
-# What the recorder and its children do: it goes on until it is killed.
+# The work of the recorder and its children. It runs until it is killed.
 # shellcheck disable=SC2317 # runs in a shell of its own
 recorder()
 {
@@ -105,7 +105,7 @@ report()
 	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$DATA"
 	perf report -i "$DATA" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
 		>"$OUT/$SESSION.report"
-	# Without the column of cycles, which is empty here.
+	# Remove the column of cycles, which is empty here.
 	sed -n "/cpu-clock/,\$ {
 		s/Symbol  *IPC.*/Symbol/; s/^\(#\( *\.\.*\)\{4\}\) .*/\1/
 		s/ *\( - *- *\)\{0,1\}\$//p
@@ -140,7 +140,7 @@ end_session()
 	show perf ctl -l
 	[ -z "$(ls $SYSFS/sessions)" ] || die "sysfs still lists a session"
 	[ -z "$(ls $SYSFS/events)" ] || die "sysfs still lists an event"
-	# Lists of free pages per CPU and slabs move by up to 12 MiB: so the session is larger.
+	# Per-CPU page lists and slabs vary by up to 12 MiB, so the session is larger than that.
 	after=$(used_kib $((used_before + memory)))
 	[ "$after" -le $((used_before + memory)) ] ||
 		die "$((after - used_before)) KiB more in use than before, the session had $memory"
@@ -150,10 +150,10 @@ end_session()
 
 main()
 {
-	# Before any program that is large has run.
+	# Before any large program has run.
 	used_before=$(used_kib)
 	echo "Linux $(uname -r), $(nproc) CPUs, $(perf --version)"
-	# An emulator takes long to sample: that must not make the kernel sample less.
+	# Sampling is slow in an emulator. Prevent the kernel from reducing the rate.
 	echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
 	chapter "1. A recorder makes the session '$SESSION', works, and is killed"
 	make_and_kill

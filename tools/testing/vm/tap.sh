@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# TAP for shell tests. Sourced. A test is a function that fails by its status;
-# what it prints becomes diagnostics.
+# TAP for shell tests. Sourced. A test is a function that returns a non-zero status on
+# failure. Its output is printed as diagnostics.
 
 TAP_N=0
 TAP_BAD=0

@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A second architecture: the kernel part, built for arm64 with Debian's cross compiler,
-# boots under QEMU, and its kselftests pass there. QEMU has a PMU for arm64: cycles are
-# sampled by its overflow interrupt. What is run is linked statically, and comes in the
-# initramfs. Prints TAP.
+# Test a second architecture: build the kernel for arm64 with Debian's cross compiler, boot
+# it in QEMU, and run the kselftests. QEMU has a PMU for arm64, so cycles are sampled by its
+# overflow interrupt. All programs are linked statically and are in the initramfs. Prints TAP.
 #
 # usage: test-arm64.sh [PROGRAM...]
 #
-# arm64 does not order stores: RESERVED_HEAD asks the CPU of the buffer there. But TCG
-# runs on an x86 here, which does.
+# arm64 does not order stores, so RESERVED_HEAD reads rb->head on the CPU of the buffer. This
+# does not test the ordering, because TCG runs on x86.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -49,7 +48,7 @@ build_programs()
 		USERLDFLAGS=-static "${@/#/$WORK/selftests/}"
 }
 
-# What is in the initramfs: init, which is the shell as well, and the programs
+# The initramfs contains init, which is also the shell, and the programs
 make_root()
 {
 	local root=$WORK/root

@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The packages of 'make deb', in a Debian of their own: installed beside linux-perf,
-# booted in QEMU from the kernel, the initramfs and the disk that the installation made,
-# used there, and removed without a trace. Prints TAP.
+# Test the packages of 'make deb' in a separate Debian: install them together with
+# linux-perf, boot the installed kernel, initramfs and disk in QEMU, use them there, and
+# remove them without leaving files behind. Prints TAP.
 #
-# usage: test-deb.sh            all of it: root, the network, some minutes
-#        test-deb.sh --quick    what the perf package holds, without installing it
-#        test-deb.sh --guest    within the machine
+# usage: test-deb.sh            everything; needs root, the network and some minutes
+#        test-deb.sh --quick    check the content of the perf package without installing it
+#        test-deb.sh --guest    the part that runs in the machine
 #
-# NO_BUILD=1 takes the packages that are in build/deb; CONFIG=FILE makes them with that
-# configuration of the kernel, as 'make deb' does: a distribution's takes an hour or more.
+# NO_BUILD=1 uses the packages in build/deb. CONFIG=FILE builds them with this kernel
+# configuration, as 'make deb' does; that of a distribution takes an hour or more.
 #
-# The Debian (the suite of this machine, which perf was linked for) is made once, by
-# debootstrap, and kept in build/roots. MIRROR names another mirror.
+# debootstrap creates the Debian once (the suite of this machine, for which perf was
+# linked), in build/roots. MIRROR selects another mirror.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -38,7 +38,7 @@ image_package()
 	echo "$DEB"/linux-image-*-flight_*.deb
 }
 
-# Of the headers there is one with CONFIG alone.
+# There is a headers package only with CONFIG.
 kernel_packages()
 {
 	local package
@@ -49,7 +49,7 @@ kernel_packages()
 
 # --quick
 
-# Its paths; directories end in a slash.
+# The paths in a package; directories end with a slash.
 contents()
 {
 	dpkg-deb -c "$(perf_package)" | awk '{ sub(/^\./, "", $6); print $6 }'
@@ -81,7 +81,7 @@ is_complete()
 	done
 }
 
-# Only directories are in both: of linux-perf's files, as installed here or fetched.
+# Only directories may be in both packages; linux-perf is installed here or downloaded.
 has_no_file_of_linux_perf()
 {
 	contents | grep -v '/$' | sort >"$WORK/ours"
@@ -112,7 +112,7 @@ tells_what_it_is()
 		! grep -q '^Conflicts\|^Replaces' "$WORK/control"
 }
 
-# Unpacked anywhere, it runs, and its man pages can be read.
+# It runs wherever it is unpacked, and its man pages can be read.
 runs_unpacked()
 {
 	rm -rf "$WORK/unpacked"
@@ -126,7 +126,7 @@ runs_unpacked()
 		systemd_agrees
 }
 
-# The unit names a program that is not installed here: that alone is let pass.
+# The program of the unit is not installed here; ignore only this error.
 systemd_agrees()
 {
 	! systemd-analyze verify \
@@ -136,7 +136,7 @@ systemd_agrees()
 
 # The Debian
 
-# in_root COMMAND...: with what maintainer scripts need
+# in_root COMMAND...: run a command with what maintainer scripts need
 in_root()
 {
 	mount -t proc none "$ROOT/proc" || return
@@ -165,7 +165,7 @@ make_root()
 	tar -C "$ROOT" --numeric-owner -xf "$tar"
 }
 
-# linux-perf, and what ours depend on; all of that may stay when ours are gone.
+# linux-perf and our dependencies; these may stay when our packages are removed.
 install_others()
 {
 	local depends
@@ -178,7 +178,7 @@ install_others()
 	in_root apt-get clean
 }
 
-# Everything in the root with its kind, size and content, but what every dpkg changes.
+# All files in the root with type, size and content, except for those that dpkg changes.
 list_root()
 {
 	(cd "$ROOT" && find . -xdev \( -path ./var/cache -o -path ./var/log -o \
@@ -195,7 +195,7 @@ install_ours()
 	list_root >"$WORK/before"
 	mkdir -p "$ROOT/packages"
 	kernel_packages | xargs cp -t "$ROOT/packages" "$(perf_package)"
-	# As packages.rst has it, with apt-get, which is for scripts.
+	# The commands of packages.rst, with apt-get, which is meant for scripts.
 	in_root sh -c 'cd / && apt-get -y install ./packages/*.deb' || return
 	rm -r "$ROOT/packages"
 	for name in vmlinuz initrd.img config System.map; do
@@ -227,7 +227,7 @@ removes_cleanly()
 make_disk()
 {
 	local unit=$ROOT/etc/systemd/system/test-deb.service
-	# What is added for the machine goes again.
+	# Remove what was added for the machine.
 	install -m 755 "${BASH_SOURCE[0]}" "$ROOT/test-deb"
 	cat >"$unit" <<-'END'
 		[Unit]
@@ -271,7 +271,7 @@ boot()
 runs_the_package()
 {
 	uname -r | grep -e '-flight$' && dpkg -S "/boot/vmlinuz-$(uname -r)" || return
-	# A distribution's kernel does not hold its configuration, and has modules.
+	# A kernel of a distribution has no built-in configuration, but modules.
 	if [ -e /proc/config.gz ]; then
 		cmp /boot/config-"$(uname -r)" <(zcat /proc/config.gz)
 	else
@@ -313,8 +313,8 @@ recorder_dumps()
 		[ -s /root/incident.html ]
 }
 
-# Where Debian's restriction is on, the unit cannot start, and says why; then as
-# packages.rst has it.
+# With Debian's restriction the unit cannot start and prints the reason. Then follow
+# packages.rst.
 unit_wants_paranoid_2()
 {
 	systemctl start perf-flight && return 1
@@ -326,7 +326,7 @@ unit_wants_paranoid_2()
 	sysctl -p /etc/sysctl.d/perf-flight.conf
 }
 
-# Not enabled, and yet ready: Type=notify makes start wait for READY=1.
+# The unit is not enabled. With Type=notify, start waits for READY=1.
 unit_starts()
 {
 	! systemctl is-enabled --quiet perf-flight && systemctl start perf-flight || return
@@ -373,7 +373,7 @@ pages_and_words()
 			complete -p perf-flight'
 }
 
-# While the unit runs, with dumps: remove keeps them, purge does not.
+# With dumps and a running unit: remove keeps the dumps, purge does not.
 goes_while_it_runs()
 {
 	export DEBIAN_FRONTEND=noninteractive
@@ -384,7 +384,7 @@ goes_while_it_runs()
 		PATH=/usr/bin perf version
 }
 
-# What the kernel itself says; the guest's log is short.
+# Messages of the kernel; the log of the guest is short.
 no_splat()
 {
 	! dmesg | grep -E 'cut here|BUG:|WARNING:|Oops|INFO: task|rcu: INFO'

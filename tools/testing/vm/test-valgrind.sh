@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# perf record -P, perf ctl, reading a session, and flight recorders that dump and combine,
-# each under valgrind: no access to what is not its own or not written yet, and nothing
-# that is lost. There is a BPF program to be described. In the guest; on a host without
-# our kernel, the recorders alone. Prints TAP.
+# Run perf record -P, perf ctl, reading a session, and flight recorders that dump and
+# combine under valgrind: no invalid access, no use of uninitialized memory, no leak. A BPF
+# program is loaded, so that perf describes it. Runs in the guest; on a host without our
+# kernel, only the recorders. Prints TAP.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -18,7 +18,7 @@ PERF=$(command -v perf)
 export HOME=$WORK
 cd "$WORK" || exit 1
 
-# A process that is forked and goes on has a log of its own.
+# A forked process has a log of its own.
 under_valgrind()
 {
 	exec valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20 \
@@ -26,8 +26,8 @@ under_valgrind()
 		--log-file=log.%p "$PERF" "$@"
 }
 
-# Nothing, but that it does not know PERF_EVENT_IOC_CLAIM, which has no argument. It says
-# that in three lines.
+# No error, except that valgrind does not know PERF_EVENT_IOC_CLAIM, which has no argument.
+# This message has three lines.
 said_nothing()
 {
 	local f rc=0
@@ -61,7 +61,7 @@ has_files()
 	compgen -G "$1"
 }
 
-# flight_recorder OUT OPTION...: a dump, another one at the end, and one file of both
+# flight_recorder OUT OPTION...: a dump, another one at the end, and combine both
 flight_recorder()
 {
 	local out=$1 pid rc=0
@@ -85,7 +85,7 @@ recorder()
 	tap_run "$1: what was combined has samples" has_samples "$2"
 }
 
-# What it wrote is a recording.
+# Check that its output is a recording.
 has_samples()
 {
 	[ "$(perf script -i "$1" -F time | wc -l)" -gt 0 ]
