@@ -7,7 +7,7 @@
 # usage: kselftests PROGRAM...
 set -uo pipefail
 DIR=$TOP/build/patched/selftests
-LIMIT=${KSELFTEST_LIMIT:-$((180 + ${TORTURE_SECS:-0}))}
+LIMIT=$((${KSELFTEST_LIMIT:-$((180 + ${TORTURE_SECS:-0}))} * ${SLACK:-1}))
 bad=0
 cd "$DIR" || exit 1
 for prog in "$@"; do

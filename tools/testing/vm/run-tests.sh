@@ -8,6 +8,23 @@
 #
 # SUITES names another list. With MINUTES each of its suites is told its share of
 # them as TORTURE_SECS, in a guest too, and its time-out is that much later.
+#
+# Theory of operation
+# -------------------
+# A job is what runs by itself: a suite on the host, or a boot, in which one suite
+# or several run one after the other. The guest frames the output of each suite of
+# a boot by two lines, "@@ begin NAME" and "@@ end NAME STATUS SECONDS"; the host
+# takes the boot's output apart there, so that each suite has a log, a status and a
+# time of its own. A suite that was begun and not ended has the boot's status; so
+# has one that was not begun. What a boot says after its last suite (a splat, a
+# leak) counts against all of them, by their names.
+#
+# Jobs start in the order of the list, as long as there is room: ROOM places. A job
+# takes one place for each half of a CPU that it keeps busy (see "weight").
+#
+# No verdict depends on how busy the machine is: each time-out, those within the
+# suites too, is SLACK times what an idle machine needs at most. It ends what hangs,
+# and tells nothing else.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -15,27 +32,104 @@ set -euo pipefail
 LOGS=$BUILD/test
 ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
+ROOM=4
+export SLACK=${SLACK:-5}
 passed=0 failed=0 skipped=0
-declare -A running=() started=()
+# Of a suite, by its name
+declare -A where_of=() seconds_of=() command_of=() took=()
+# Of a job, by the name of its first suite
+declare -A members=() started=()
+jobs=()
+# Of a job, by its process
+declare -A running=()
+used=0 cpu_before=0
 complaints=()
 share=0
 
-run_suite()
+# Read the list: the suites that are to run, and the jobs they make. A suite whose WHERE
+# begins with a + goes into the boot of the one before it, if that is chosen too.
+read_list()
 {
-	local where=$1 seconds=$2 command=$3 variant accel smp
-	export OUT
+	local name where seconds command first=
+	while read -r name where seconds command; do
+		[[ -n $name && $name != \#* ]] || continue
+		# shellcheck disable=SC2053 # ONLY is a pattern
+		[[ $name == $ONLY ]] || continue
+		if [[ $where != +* ]]; then
+			first=
+		elif [ -n "$first" ] && [ "${where_of[$first]#[~+]}" != "${where#+}" ]; then
+			die "$name: its boot is ${where_of[$first]} of $first"
+		fi
+		if [ -z "$first" ]; then
+			first=$name
+			jobs+=("$name")
+		fi
+		members[$first]+="$name "
+		where_of[$name]=${where#+}
+		seconds_of[$name]=$seconds
+		command_of[$name]=$command
+	done <"$SUITES"
+	[ ${#jobs[@]} -gt 0 ] || die "no suite is called $ONLY"
+}
+
+# How many of ROOM places a job takes. '!' and a thread for each CPU (multi): all of them,
+# nothing is beside it. '~': it mostly waits. Any other keeps one CPU busy.
+weight()
+{
+	case ${where_of[$1]} in
+	!*|*:multi*) echo $ROOM ;;
+	\~*) echo 1 ;;
+	*) echo 2 ;;
+	esac
+}
+
+# The time-out of a suite, and what it runs.
+limit()
+{
+	echo $((seconds_of[$1] * SLACK + share))
+}
+
+command()
+{
+	printf 'export SLACK=%s' "$SLACK"
+	[ $share = 0 ] || printf ' MINUTES=%s TORTURE_SECS=%s' "$MINUTES" "$share"
+	printf '; %s' "${command_of[$1]}"
+}
+
+# What the guest runs: the suites of a boot, each in a shell of its own.
+guest_script()
+{
+	local name text
+	for name; do
+		text=$(command "$name")
+		cat <<-END
+			export OUT=$BUILD/out/$1/$name; mkdir -p "\$OUT"
+			echo; echo "@@ begin $name"; from=\$SECONDS rc=0
+			timeout -k 10 $(limit "$name") bash -c ${text@Q} || rc=\$?
+			echo; echo "@@ end $name \$rc \$((SECONDS - from))"
+			find /tmp -xdev -mindepth 1 -delete 2>/dev/null
+		END
+	done
+	echo "exit \$rc"
+}
+
+# run_job NAME...: in the place of this shell
+run_job()
+{
+	local where=${where_of[$1]#[~!]} variant accel smp name seconds=$((60 * SLACK))
+	export OUT=$BUILD/out/$1
 	mkdir -p "$OUT"
 	cd "$TOP"
-	if [ $share != 0 ]; then
-		seconds=$((seconds + share))
-		command="export MINUTES=$MINUTES TORTURE_SECS=$share; $command"
-	fi
 	if [ "$where" = host ]; then
-		exec timeout -k 10 "$seconds" bash -c "$command"
+		exec timeout -k 10 "$(limit "$1")" bash -c "$(command "$1")"
 	fi
 	IFS=: read -r variant accel smp <<<"$where"
-	VARIANT=$variant ACCEL=${accel:-single} SMP=${smp:-2} TIMEOUT=$seconds CMD=$command MEM='' \
-		APPEND='' ICOUNT='' exec "$TOP/tools/testing/vm/vm.sh"
+	for name; do
+		seconds=$((seconds + $(limit "$name")))
+	done
+	VARIANT=$variant ACCEL=${accel:-single} SMP=${smp:-2} TIMEOUT=$seconds \
+		CMD=$(guest_script "$@") MEM='' APPEND='' ICOUNT='' \
+		exec "$TOP/tools/testing/vm/vm.sh"
 }
 
 # What failed, each after the end of what was said about it.
@@ -63,11 +157,11 @@ complain()
 	echo "$1"
 }
 
-# Count a suite's TAP lines; say what failed and what was skipped, and why.
+# judge NAME STATUS [CPU]: count a suite's TAP lines; say what failed and what was skipped,
+# and why.
 judge()
 {
-	local name=$1 rc=$2 log=$LOGS/$1.log ok bad skip took
-	took=$((SECONDS - started[$name]))
+	local name=$1 rc=$2 log=$LOGS/$1.log ok bad skip
 	skip=$(grep -aciE '^ *ok [0-9]+.*# *skip' "$log" || true)
 	ok=$(grep -acE '^ *ok [0-9]+' "$log" || true)
 	bad=$(grep -acE '^ *not ok [0-9]+' "$log" || true)
@@ -83,66 +177,110 @@ judge()
 		complain "  $name: printed no result"
 	fi
 	[ "$bad" = 0 ] || echo "  $name: the whole output is $log"
-	printf '%-28s %4d passed %3d failed %3d skipped  %4d s\n' \
-		"$name" "$ok" "$bad" "$skip" "$took"
+	printf '%-28s %4d passed %3d failed %3d skipped  %4d s%s\n' \
+		"$name" "$ok" "$bad" "$skip" "${took[$name]}" "${3:+, $3 s of CPU}"
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 
-# Wait until at most $1 suites are running.
+# Take a boot's output apart, and judge each suite. The boot itself, from power on to the
+# end, is a part of the first one's time.
+judge_boot()
+{
+	local first=$1 rc=$2 cpu=$3 boot=$LOGS/$1.boot name status secs names=() others=0 lost=
+	local -A status_of=()
+	read -ra names <<<"${members[$first]}"
+	for name in "${names[@]}"; do
+		sed -n "/^@@ begin $name\$/,/^@@ end $name /{/^@@ /!p}" "$boot" >"$LOGS/$name.log"
+		read -r status secs < <(sed -nE "s/^@@ end $name ([0-9]+ [0-9]+)\r?$/\1/p" "$boot") ||
+			lost=1
+		if [ -z "$status" ]; then
+			status=$((rc ? rc : 98))
+			[ -s "$LOGS/$name.log" ] || grep '^vm\.sh: ' "$boot" >"$LOGS/$name.log" || true
+		fi
+		status_of[$name]=$status
+		took[$name]=${secs:-0}
+		others=$((others + took[$name]))
+	done
+	took[$first]=$((took[$first] + SECONDS - started[$first] - others))
+	for name in "${names[@]}"; do
+		judge "$name" "${status_of[$name]}" "$cpu"
+		cpu=
+	done
+	# The boot's status is the last suite's, or the machine's.
+	if [ -z "$lost" ] && [ "$rc" != "${status_of[$name]}" ]; then
+		failed=$((failed + 1))
+		tac "$boot" | sed '/^@@ end /,$d' | tac | tail -n 15 | sed 's/^/    | /'
+		complain "  the boot of ${names[*]} ended with status $rc: $(tail -n1 "$boot")"
+	fi
+}
+
+# The CPU time of the job that has ended last, in seconds; sets $cpu
+cpu_of_last()
+{
+	local user sys now
+	times >"$LOGS/.times"
+	read -r user sys < <(tail -n1 "$LOGS/.times" | sed -E 's/m/*60+/g; s/[.,][0-9]*s//g')
+	now=$((user + sys))
+	cpu=$((now - cpu_before))
+	cpu_before=$now
+}
+
+# drain N: wait until N places are free
 drain()
 {
-	local pid name rc
-	while [ ${#running[@]} -gt "$1" ]; do
+	local pid name rc cpu
+	while [ $((ROOM - used)) -lt "$1" ]; do
 		rc=0
 		wait -n -p pid "${!running[@]}" || rc=$?
+		cpu_of_last
 		name=${running[$pid]}
 		unset "running[$pid]"
-		judge "$name" "$rc"
+		used=$((used - $(weight "$name")))
+		if [[ ${where_of[$name]} == *host ]]; then
+			took[$name]=$((SECONDS - started[$name]))
+			judge "$name" "$rc" "$cpu"
+		else
+			judge_boot "$name" "$rc" "$cpu"
+		fi
 	done
 }
 
-start_suite()
+start_job()
 {
-	local name=$1
-	mkdir -p "$LOGS"
+	local name=$1 log names
+	read -ra names <<<"${members[$name]}"
+	log=$LOGS/$name.boot
+	[[ ${where_of[$name]} != *host ]] || log=$LOGS/$name.log
 	started[$name]=$SECONDS
-	OUT=$BUILD/out/$name run_suite "$2" "$3" "$4" >"$LOGS/$name.log" 2>&1 </dev/null &
+	run_job "${names[@]}" >"$log" 2>&1 </dev/null &
 	running[$!]=$name
+	used=$((used + $(weight "$name")))
 }
 
-# The suites that are to run: NAME WHERE SECONDS COMMAND
-chosen()
+longest()
 {
-	local name rest
-	while read -r name rest; do
-		[[ -n $name && $name != \#* ]] || continue
-		# shellcheck disable=SC2053 # ONLY is a pattern
-		[[ $name == $ONLY ]] || continue
-		echo "$name $rest"
-	done <"$SUITES"
+	local name
+	for name in "${!took[@]}"; do
+		echo "${took[$name]} $name"
+	done | sort -k1,1nr -k2 | head -n5 | awk '{ printf "%s%s %d s", n++ ? ", " : "", $2, $1 }'
 }
 
 main()
 {
-	local name where seconds command alone begin=$SECONDS list
-	list=$(chosen)
-	[ -n "$list" ] || die "no suite is called $ONLY"
-	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / $(grep -c . <<<"$list")))
+	local name begin=$SECONDS
+	read_list
+	mkdir -p "$LOGS"
+	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / ${#where_of[@]}))
 	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT
 	trap 'exit 130' INT TERM
-	while read -r name where seconds command; do
-		alone=
-		if [[ $where == !* || $where == *:multi* ]]; then
-			alone=1
-			where=${where#!}
-		fi
-		drain $((alone ? 0 : 1))
-		start_suite "$name" "$where" "$seconds" "$command"
-		[ -z "$alone" ] || drain 0
-	done <<<"$list"
-	drain 0
+	for name in "${jobs[@]}"; do
+		drain "$(weight "$name")"
+		start_job "$name"
+	done
+	drain $ROOM
 	trap - EXIT
-	echo "tests took $((SECONDS - begin)) s"
+	echo "tests took $((SECONDS - begin)) s, $((cpu_before)) s of CPU"
+	echo "the longest: $(longest)"
 	[ ${#complaints[@]} = 0 ] || printf '%s\n' 'What failed:' "${complaints[@]}"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
