@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Run C suites of the patched perf, on the host or in a guest, and print TAP. One that
-# crashes, or does not end within LIMIT seconds (60), has failed. A name is part of those of
+# crashes, or does not end within LIMIT seconds (300), has failed. A name is part of those of
 # the cases, or of the suite that has none.
 #
 # usage: perf-test.sh NAME...
@@ -17,7 +17,7 @@ mkdir -p "${OUT:=$BUILD/out}"
 cd "$OUT" || exit
 for name in "$@"; do
 	# Forked, what is stopped would say nothing.
-	text=$(timeout "${LIMIT:-60}" "$BUILD/patched/bin/perf" test -F "$name" 2>&1 </dev/null)
+	text=$(timeout "${LIMIT:-300}" "$BUILD/patched/bin/perf" test -F "$name" 2>&1 </dev/null)
 	status=$? cases=$TAP_N
 	while IFS= read -r line; do
 		[[ $line =~ ^\ *[0-9]+(\.[0-9]+)?:\ (.*[^ ])\ *:\ (Ok|Skip|FAILED!) ]] || continue

@@ -77,7 +77,7 @@ run_c()
 	suites=$(c_suites "$perf")
 	tables=$(sed -n "s/ $TABLES\$//p" <<<"$suites")
 	suites=$(grep -v " $TABLES\$" <<<"$suites" | cut -d' ' -f1 | tr '\n' ' ')
-	verdicts "$variant" 540 "perf test $suites" || return 1
+	verdicts "$variant" 3600 "perf test $suites" || return 1
 	(cd "$OUT" && "$perf" test "$tables") >>"$OUT/$variant.log" 2>&1
 }
 
@@ -85,13 +85,13 @@ run_shell()
 {
 	local numbers
 	numbers=$(shell_suites "$BUILD/$1/bin/perf" | cut -d' ' -f1 | tr '\n' ' ')
-	verdicts "$1" 5400 \
+	verdicts "$1" 10800 \
 		"LIMIT=$LIMIT $TOP/tools/testing/vm/${BASH_SOURCE[0]##*/} in-guest $numbers"
 }
 
 run_selftests()
 {
-	verdicts "$1" 500 "$TOP/tools/testing/vm/kselftests.sh ${SELFTESTS[*]}"
+	verdicts "$1" 2400 "$TOP/tools/testing/vm/kselftests.sh ${SELFTESTS[*]}"
 }
 
 # Each case is "ok N suite: case" of what is read here.
@@ -137,6 +137,43 @@ names()
 	sed 's/: [^:]*$//' "$OUT/base" "${OTHERS[@]/#/$OUT/}" | sort -u
 }
 
+# is_worse BEFORE AFTER
+is_worse()
+{
+	case "$1>$2" in
+	*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip'|'Timeout>Timeout') return 1 ;;
+	esac
+}
+
+worse_names()
+{
+	local name
+	names | while IFS= read -r name; do
+		! is_worse "$(verdict_of base "$name")" "$(verdict_of patched "$name")" ||
+			printf '%s\n' "$name"
+	done
+}
+
+# Some of perf's own suites fail now and then on a machine that is busy, base or not: what has
+# a worse verdict than on the base is tried twice more, and fails if it fails each time.
+try_again()
+{
+	local worse
+	for _ in 1 2; do
+		worse=$(worse_names)
+		[ -n "$worse" ] || return 0
+		echo "# once more, as on the base it was better: ${worse//$'\n'/, }"
+		mv "$OUT/patched" "$OUT/patched.before"
+		run_variant patched || return 1
+		mv "$OUT/patched" "$OUT/patched.again"
+		WORSE=$worse awk '
+			BEGIN { n = split(ENVIRON["WORSE"], list, "\n"); while (n) again[list[n--]] = 1 }
+			{ name = $0; sub(/: [^:]*$/, "", name) }
+			(name in again) == (FILENAME ~ /again$/)' \
+			"$OUT/patched.before" "$OUT/patched.again" >"$OUT/patched"
+	done
+}
+
 # compare VARIANT: with the base
 compare()
 {
@@ -150,15 +187,12 @@ compare()
 		'FAILED!>FAILED!') echo "# fails on the base as well: $name" ;;
 		'Timeout>Timeout') echo "# takes over $LIMIT s on the base as well: $name" ;;
 		esac
-		case "$before>$after" in
-		*'>Ok'|'Skip>Skip'|'FAILED!>FAILED!'|'FAILED!>Skip'|'Timeout>Timeout')
-			tap_ok 0 "$WHAT: $name${2-}"
-			;;
-		*)
+		if is_worse "$before" "$after"; then
 			echo "# base: ${before:-none}, $1: ${after:-none}"
 			tap_ok 1 "$WHAT: $name${2-}"
-			;;
-		esac
+		else
+			tap_ok 0 "$WHAT: $name${2-}"
+		fi
 	done < <(names)
 }
 
@@ -198,6 +232,9 @@ for variant in "${OTHERS[@]}"; do
 	run_variant "$variant" || rc=1
 done
 wait $pid || rc=1
+if [ $rc = 0 ] && [ "$KIND" = c ]; then
+	try_again || rc=1
+fi
 if [ $rc != 0 ]; then
 	tail -n 5 "$OUT"/*.log
 	tap_ok 1 "they run to their end on base and ${OTHERS[*]}"

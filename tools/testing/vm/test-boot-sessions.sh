@@ -67,8 +67,8 @@ bad_ones_are_named()
 # pid 1 was forked off when this had begun to record: what it runs is in there.
 records_from_boot()
 {
-	timeout 60 perf record -e persistent/boot/ -N -o /tmp/boot.data || return 1
-	timeout 60 perf script -i /tmp/boot.data -F comm,event,trace >/tmp/boot.txt || return 1
+	timeout 3000 perf record -e persistent/boot/ -N -o /tmp/boot.data || return 1
+	timeout 3000 perf script -i /tmp/boot.data -F comm,event,trace >/tmp/boot.txt || return 1
 	wc -l /tmp/boot.txt
 	grep -q 'sched_process_fork.*comm=init' /tmp/boot.txt &&
 		grep -q context-switches /tmp/boot.txt && grep -q cpu-clock /tmp/boot.txt
@@ -78,13 +78,13 @@ records_from_boot()
 # second one that finds the first says so in its status (d4).
 machine_check_is_read()
 {
-	local end=$((SECONDS + 100))
+	local end=$((SECONDS + 600))
 	echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval || return 1
 	while ((SECONDS < end)); do
 		echo "# ready for the machine check" >&3
 		sleep 2
-		timeout 30 perf record -q -e persistent/mce_record/ -N -o /tmp/mce.data || return 1
-		timeout 30 perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
+		timeout 300 perf record -q -e persistent/mce_record/ -N -o /tmp/mce.data || return 1
+		timeout 300 perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
 		if grep 'mce_record.*[9d]400000000000000.*12340' /tmp/mce.txt; then
 			return 0
 		fi
@@ -95,7 +95,7 @@ machine_check_is_read()
 
 are_claimed()
 {
-	timeout 60 perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
+	timeout 3000 perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
 }
 
 guest()
@@ -121,7 +121,7 @@ inject()
 	while read -r line; do
 		printf '%s\n' "$line"
 		[[ $line != *"ready for the machine check"* ]] ||
-			echo "$MCE" | timeout 30 socat -t 20 - "UNIX-CONNECT:$1" >/dev/null || true
+			echo "$MCE" | timeout 300 socat -t 100 - "UNIX-CONNECT:$1" >/dev/null || true
 	done
 }
 
@@ -140,6 +140,6 @@ if [ "${1-}" = guest ]; then
 	guest
 else
 	OUT=${OUT:-$BUILD/out/boot-sessions}
-	export OUT TIMEOUT=${TIMEOUT:-230}
+	export OUT TIMEOUT=${TIMEOUT:-1100}
 	host
 fi

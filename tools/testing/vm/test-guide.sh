@@ -57,6 +57,18 @@ clean_up()
 }
 trap clean_up EXIT
 
+# A reader waits for as long as it takes; a machine that is busy, or emulated, takes longer
+# than the guide says.
+sleep()
+{
+	command sleep $(($1 * 3))
+}
+
+timeout()
+{
+	command timeout $(($1 * 5)) "${@:2}"
+}
+
 mapfile -t commands < <(said_to_run)
 n=0 bad=0
 # Jobs have numbers as they have for who types the commands.

@@ -253,7 +253,7 @@ def same(what, got, want):
 
 def eventually(what, get, want):
     """d3 draws in transitions, which take a frame or more"""
-    for _ in range(100):
+    for _ in range(600):
         got = get()
         if want(got):
             return

@@ -38,7 +38,7 @@ class Browser:
         self.url += '/session/' + session['sessionId']
 
     def port(self):
-        for _ in range(600):
+        for _ in range(3000):
             with open(os.path.join(self.profile.name, 'log'), encoding='utf-8') as log:
                 for line in log:
                     if 'successfully on port' in line:
@@ -51,7 +51,7 @@ class Browser:
                                          headers={'Content-Type': 'application/json'},
                                          data=None if body is None else json.dumps(body).encode())
         try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
+            with urllib.request.urlopen(request, timeout=600) as answer:
                 return json.load(answer)['value']
         except urllib.error.HTTPError as err:
             raise RuntimeError(json.load(err)['value']['message'].splitlines()[0]) from err
@@ -67,7 +67,7 @@ class Browser:
         return self.call('POST', '/goog/cdp/execute', {'cmd': command, 'params': params})
 
     def wait(self, script):
-        for _ in range(300):
+        for _ in range(3000):
             if self.run(script):
                 return
             time.sleep(0.1)

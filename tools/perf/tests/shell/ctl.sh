@@ -97,7 +97,7 @@ promtool_agrees()
 	done
 }
 
-answers_on() { echo help | socat -t 60 - "UNIX-CONNECT:$1" | grep -q '"ok": true'; }
+answers_on() { echo help | socat -t 300 - "UNIX-CONNECT:$1" | grep -q '"ok": true'; }
 
 # A recorder in a directory of its own; the names of both need quoting, also for socat,
 # which is given a link; and they are not UTF-8.
@@ -113,14 +113,14 @@ prints_metrics_of_recorders()
 	ln -s "$name.sock" sock
 	perf record -M 8M -e cpu-clock -F 99 -a --trigger socket -o "$name" >/dev/null 2>&1 &
 	recorder=$!
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		! answers_on sock 2>/dev/null || break
 		sleep 0.1
 	done
-	echo dump | socat -t 60 - UNIX-CONNECT:sock | grep '"file"'
-	echo status | socat -t 60 - UNIX-CONNECT:sock >"$TMP/before"
+	echo dump | socat -t 300 - UNIX-CONNECT:sock | grep '"file"'
+	echo status | socat -t 300 - UNIX-CONNECT:sock >"$TMP/before"
 	perf ctl --prometheus >"$TMP/prom"
-	echo status | socat -t 60 - UNIX-CONNECT:sock >"$TMP/after"
+	echo status | socat -t 300 - UNIX-CONNECT:sock >"$TMP/after"
 	cat "$TMP/before" "$TMP/prom"
 	python3 - "$TMP" "$dir/$name" $recorder <<-'EOF'
 	import json, os, re, sys
@@ -215,7 +215,7 @@ fake_recorders()
 
 wait_for_files()
 {
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		[ "$(find "$1" -name 'pid.*' -size +0 | wc -l)" -lt 23 ] || return 0
 		sleep 0.1
 	done
@@ -235,7 +235,7 @@ survives_fake_recorders()
 	unshare --pid --fork --kill-child --mount-proc perf record -M 8M -e cpu-clock -F 99 -a \
 		--trigger "socket:$TMP/real.sock" -o "$TMP/real" >/dev/null 2>&1 &
 	recorder=$!
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		! answers_on "$TMP/real.sock" 2>/dev/null || break
 		sleep 0.1
 	done
@@ -253,8 +253,8 @@ survives_fake_recorders()
 	[ $status = 0 ]
 	[ "$(grep -c 'Some flight recorders may be missing: user 65534 has more than 64 entries' \
 		"$TMP/fakes.said")" = 1 ]
-	# FIND_S and ANSWER_S, and a slow machine.
-	[ $took -lt 20000 ]
+	# FIND_S and ANSWER_S, and a busy machine; without them, hours.
+	[ $took -lt 120000 ]
 	python3 - "$TMP" "$pid" <<-'EOF'
 	import re, sys
 	text = open(sys.argv[1] + "/fakes.prom", encoding="utf-8").read()
@@ -496,14 +496,14 @@ names_the_readers()
 	mkfifo "$TMP/go"
 	perf record -e persistent/tr/ -o "$TMP/tr" -- cat "$TMP/go" >/dev/null 2>&1 &
 	reader=$!
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		! pgrep -P $reader -x cat >/dev/null || break
 		sleep 0.1
 	done
 	text=$(perf ctl -d tr)
 	echo "$text"
 	lacks '^tr$' sessions
-	timeout 60 sh -c "echo >'$TMP/go'"
+	timeout 300 sh -c "echo >'$TMP/go'"
 	wait $reader
 	grep -q "^session 'tr' ended; .* when these have closed it: $reader (perf)$" <<<"$text"
 	has . perf script -i "$TMP/tr" -F time

@@ -34,7 +34,7 @@ complaints=0
 print()
 {
 	status=0
-	timeout 60 "$1" script -F comm,tid,cpu,time,event,ip,period --show-task-events \
+	timeout 300 "$1" script -F comm,tid,cpu,time,event,ip,period --show-task-events \
 		-i broken >"$2.out" 2>"$2.err" </dev/null || status=$?
 }
 

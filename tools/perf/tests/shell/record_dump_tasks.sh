@@ -36,7 +36,7 @@ fail()
 # wait_for PATTERN FILE...
 wait_for()
 {
-	for _ in {1..300}; do
+	for _ in {1..3000}; do
 		! grep -qs "$@" || return 0
 		sleep 0.1
 	done

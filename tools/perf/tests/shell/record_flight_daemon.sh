@@ -138,7 +138,7 @@ notifies()
 		tmp = sys.argv[1]
 		for address in (tmp + '/notify', '\0flight-test-%d' % os.getpid()):
 		    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-		    s.settimeout(120)
+		    s.settimeout(300)
 		    s.bind(address)
 		    env = dict(os.environ, NOTIFY_SOCKET=address.replace('\0', '@'))
 		    p = subprocess.Popen(['perf', 'record', '--daemon', '-M', '8M', '-a',

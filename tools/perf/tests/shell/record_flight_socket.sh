@@ -82,7 +82,7 @@ survives_what_is_wrong()
 		def connect():
 		    s = socket.socket(socket.AF_UNIX)
 		    s.connect(sys.argv[1])
-		    s.settimeout(120)
+		    s.settimeout(300)
 		    return s
 
 		def answers(s):
@@ -162,7 +162,7 @@ survives_many()
 		    s = socket.socket(socket.AF_UNIX)
 		    # Blocking: the queue of those that were not accepted yet may be full.
 		    s.connect(sys.argv[1])
-		    s.settimeout(120)
+		    s.settimeout(300)
 		    return s
 
 		silent = [connect() for _ in range(200)]

@@ -66,7 +66,7 @@ ask() {
 	# It is looked for on the CPUs that are recorded.
 	*-event=*) taskset -c "$cpu" sync "$DIR/writer" ;;
 	esac
-	for _ in {1..100}; do
+	for _ in {1..600}; do
 		[ "$(dumps)" -le "$before" ] || break
 		sleep 0.1
 	done
@@ -79,7 +79,7 @@ record() {
 	perf record -v --overwrite "$1" -m "$2" -C "$cpu" \
 		-e syscalls:sys_enter_close -o "$DIR/data" >"$DIR/log" 2>&1 &
 	recorder=$!
-	for _ in {1..100}; do
+	for _ in {1..600}; do
 		sleep 0.1
 		grep -q 'mmap size' "$DIR/log" && break
 	done

@@ -21,13 +21,13 @@ threads_of()
 
 go()
 {
-	timeout 60 tee "$TMP/go" <<<go
+	timeout 300 tee "$TMP/go" <<<go
 }
 
-# has_state SESSION WORDS: in the list, within a minute
+# has_state SESSION WORDS: in the list, within five minutes
 has_state()
 {
-	for _ in {1..60}; do
+	for _ in {1..300}; do
 		! perf ctl -l | grep -E "^$1 .* $2\$" || return 0
 		sleep 1
 	done
@@ -96,13 +96,13 @@ follows_threads()
 	EOF
 	python3 "$TMP/threads.py" &
 	TASK=$!
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
 		sleep 0.1
 	done
 	perf record -P tp -e cpu-clock -p "$TASK" || touch "$TMP/failed"
 	perf record -P t1 -e cpu-clock -t "$TASK" || touch "$TMP/failed"
-	for _ in {1..60}; do
+	for _ in {1..300}; do
 		perf record -e persistent/tp/ -N -o "$TMP/p" 2>/dev/null
 		perf script -i "$TMP/p" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
 		[ "$(wc -l <"$TMP/tids")" != 2 ] || break

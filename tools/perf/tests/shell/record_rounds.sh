@@ -104,7 +104,7 @@ check "one file for each CPU" 0 perf.data
 # Dumps of buffers that are written on.
 "$PERF" record -v -B -N "${event[@]}" -a --overwrite --switch-output=signal -m 256K >log 2>&1 &
 recorder=$!
-for _ in {1..600}; do
+for _ in {1..3000}; do
 	! grep -q "mmap size" log || break
 	sleep 0.1
 done
@@ -112,7 +112,7 @@ sleep 1
 for i in 1 2; do
 	"${load[@]}" >/dev/null
 	kill -USR2 "$recorder"
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		[ "$(find . -name 'perf.data.2*' | wc -l)" -lt "$i" ] || break
 		sleep 0.1
 	done

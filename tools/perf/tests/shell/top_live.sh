@@ -21,7 +21,7 @@ top()
 	stdbuf -oL perf top --stdio -d 1 -E 20 --num-thread-synthesize 1 "$@" \
 		<>"$keys" >"$TMP/top" 2>"$TMP/err" &
 	pid=$!
-	for i in {1..120}; do
+	for i in {1..600}; do
 		! shows noploop || break
 		kill -0 "$pid" || break
 		# The first lines are there: from now on
@@ -60,7 +60,7 @@ never_pauses()
 		--num-thread-synthesize 1 -e cpu-clock -F 99 --overwrite \
 		<>"$keys" >"$TMP/top" 2>"$TMP/err" &
 	pid=$!
-	for i in {1..240}; do
+	for i in {1..600}; do
 		! grep -qs PERF_EVENT_IOC_ENABLE "$TMP/trace" || break
 		sleep 0.5
 	done

@@ -353,7 +353,7 @@ TEST_F(persistent, two_readers)
 		if (write(ready[1], &c, 1) != 1 || read(go[0], &c, 1) != 1)
 			_exit(2);
 		/* Each is told, though both were woken by the same record. */
-		if (poll(&p, 1, 5000) != 1 || p.revents != POLLIN)
+		if (poll(&p, 1, 60000) != 1 || p.revents != POLLIN)
 			_exit(3);
 		if (!recorded(base, "for both"))
 			_exit(4);
@@ -389,7 +389,7 @@ TEST_F(persistent, poll_is_per_reader)
 	p[1].fd = reopen(id, 0, 0);
 	for (i = 0; i < 100; i++) {
 		leave_record("told");
-		EXPECT_EQ(1, poll(&p[i % 2], 1, 1000));
+		EXPECT_EQ(1, poll(&p[i % 2], 1, 60000));
 		EXPECT_EQ(1, poll(&p[!(i % 2)], 1, 0));
 	}
 	EXPECT_EQ(id, claim(p[0].fd));
@@ -415,7 +415,7 @@ TEST_F(persistent, poll_tells_claim)
 	p.fd = reopen(id, 0, 0);
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, claim_soon, &self->fd));
-	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLHUP, p.revents);
 	pthread_join(thread, NULL);
 	close(p.fd);
@@ -438,7 +438,7 @@ TEST_F(persistent, poll_wakes)
 	ASSERT_LT(0, id);
 	p.fd = reopen(id, 0, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, leave_record_soon, NULL));
-	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLIN, p.revents);
 	pthread_join(thread, NULL);
 	EXPECT_EQ(id, claim(p.fd));

@@ -40,6 +40,8 @@
 /* Of so many rounds, the two must meet in one if they are to, and each be first in one. */
 #define ROUNDS_TO_MEET	500
 #define ROUNDS_FIRST	50
+/* If they have not met, they get so many times the rounds. */
+#define MAX_MORE	100
 
 /* Where the two sides are held up: COMM:FUNCTION, see persistent_window.c. */
 struct window {
@@ -209,13 +211,22 @@ static void close_all(void)
 	}
 }
 
+/*
+ * How often the two must be in the kernel at once, or it tests nothing. Of pairs that have few
+ * rounds it is not asked.
+ */
+static unsigned int meetings(unsigned int nr)
+{
+	return nr / ROUNDS_TO_MEET ?: !duel.kind->one_of;
+}
+
 /* The shortest pairs meet seldom where the CPUs are not ours alone: give them time. */
 static bool goes_on(unsigned int nr, const struct window *window)
 {
 	if (duel.round < nr)
 		return true;
-	return !window && getenv("PERSISTENT_MEET") && duel.met < nr / ROUNDS_TO_MEET &&
-	       duel.round < 10 * nr;
+	return !window && getenv("PERSISTENT_MEET") && duel.met < meetings(nr) &&
+	       duel.round < MAX_MORE * nr;
 }
 
 static void fight_rounds(struct __test_metadata *_metadata, const struct duel_kind *kind,
@@ -241,9 +252,8 @@ static void fight_rounds(struct __test_metadata *_metadata, const struct duel_ki
 	if (!window) {
 		TH_LOG("%u rounds in %.0f s: at once in %u, left first in %u, %u of one outcome",
 		       duel.round, (now_ns() - from) / 1e9, duel.met, duel.left_first, duel.got);
-		/* Or it tests nothing. */
 		if (getenv("PERSISTENT_MEET"))
-			EXPECT_LE(nr / ROUNDS_TO_MEET, duel.met);
+			EXPECT_LE(meetings(nr), duel.met);
 		EXPECT_LE(nr / ROUNDS_FIRST, duel.left_first);
 		EXPECT_LE(nr / ROUNDS_FIRST, duel.round - duel.left_first);
 		return;

@@ -675,7 +675,7 @@ static void read_until_killed(int64_t id)
 }
 
 /* What others do, and how they die, costs nobody a record, and changes nothing. */
-TEST_F_TIMEOUT(errors, bystander, 100)
+TEST_F_TIMEOUT(errors, bystander, 300)
 {
 	int64_t id = unclaim(self->fd, 0, 0, "bystander");
 	struct perf_persistent_info before, after;

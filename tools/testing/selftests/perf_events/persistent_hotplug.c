@@ -86,7 +86,7 @@ TEST_F(hotplug, same_event_again)
 	while (poll(&p, 1, 0) > 0)
 		;
 	ASSERT_EQ(0, write_long(ONLINE, 0));
-	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLIN, p.revents);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_OFFLINE, state_of(p.fd));
 	EXPECT_STREQ("1", sysfs("sessions/%s/state", "again"));
@@ -102,7 +102,7 @@ TEST_F(hotplug, same_event_again)
 	while (poll(&p, 1, 0) > 0)
 		;
 	ASSERT_EQ(0, write_long(ONLINE, 1));
-	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(0, state_of(p.fd));
 	EXPECT_STREQ("0", sysfs("sessions/%s/state", "again"));
 	leave_record_on(1, "after");

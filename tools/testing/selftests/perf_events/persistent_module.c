@@ -80,7 +80,7 @@ TEST_F(module, unloaded_with_readers)
 	EXPECT_EQ(0, unload());
 	EXPECT_EQ(-1, listed_id("test_module"));
 	EXPECT_REFUSED(ENOENT, reopen(id, 0, 0));
-	EXPECT_EQ(2, poll(p, 2, 10000));
+	EXPECT_EQ(2, poll(p, 2, 60000));
 	for (i = 0; i < 2; i++) {
 		uint64_t head = __atomic_load_n(&page[i]->data_head, __ATOMIC_ACQUIRE);
 		int tries;

@@ -209,7 +209,7 @@ TEST_F(tasks, post_mortem)
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	end(&self->target);
 
-	EXPECT_EQ(1, poll(&p, 1, 10000));
+	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLHUP, p.revents);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(p.fd));
 	EXPECT_STREQ("2", sysfs("sessions/%s/state", "mortem"));

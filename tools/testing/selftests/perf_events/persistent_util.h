@@ -26,6 +26,12 @@
 #include <linux/perf_event.h>
 #include <linux/perf_persistent.h>
 
+#include "../kselftest_harness.h"
+
+/* A test that hangs is ended; one that a busy machine holds up is not. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	300
+
 #define DEVICE		"/sys/bus/event_source/devices/persistent"
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define DEFAULT_SIZE	(512UL << 10)

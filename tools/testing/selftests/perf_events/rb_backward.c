@@ -180,7 +180,7 @@ FIXTURE_TEARDOWN(rb_size)
  * the record. Records are 24 or 32 bytes long here, and mixed, so that they meet the
  * end of the data area at every alignment, and lie across it.
  */
-TEST_F_TIMEOUT(rb_size, full, 170)
+TEST_F_TIMEOUT(rb_size, full, 300)
 {
 	const struct perf_snapshot_info *info = info_of(&self->r);
 	unsigned int n, total = 0, often = 1 + variant->size / 2048;

@@ -18,6 +18,12 @@
 #include <linux/perf_event.h>
 #include <linux/perf_persistent.h>
 
+#include "../kselftest_harness.h"
+
+/* A test that hangs is ended; one that a busy machine holds up is not. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	300
+
 static inline int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
 	attr->size = sizeof(*attr);

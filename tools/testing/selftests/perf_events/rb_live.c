@@ -508,7 +508,7 @@ static unsigned int nr_snapshots(unsigned int nr)
  * Of a buffer of 1 MiB or more, half of all snapshots give up at most 2 %. A
  * machine with other work may be in the way of that, but not time and again.
  */
-#define MAX_BATCHES	4
+#define MAX_BATCHES	20
 
 TEST_F_TIMEOUT(rb_live, snapshots, 3600)
 {

@@ -540,7 +540,7 @@ static void *write_held_up(void *arg)
  * What is reserved counts before it is published. A writer is held up in between, in
  * perf_output_end(): see race_window.h.
  */
-TEST_F_TIMEOUT(rb_reserved, unpublished, 120)
+TEST_F_TIMEOUT(rb_reserved, unpublished, 300)
 {
 	const char *module = getenv("PERSISTENT_WINDOW");
 	struct held_writer writer = { .cpu = self->cpu };

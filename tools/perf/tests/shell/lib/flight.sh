@@ -35,12 +35,12 @@ flight_begin()
 	trap 'exit 143' TERM
 }
 
-# wait_for COMMAND...: at most a minute and a half; FLIGHT_WAIT: tenths of seconds
+# wait_for COMMAND...: at most five minutes; FLIGHT_WAIT: tenths of seconds
 wait_for()
 {
 	local i
 
-	for ((i = 0; i < ${FLIGHT_WAIT:-900}; i++)); do
+	for ((i = 0; i < ${FLIGHT_WAIT:-3000}; i++)); do
 		if "$@" >/dev/null 2>&1; then
 			return 0
 		fi
@@ -262,7 +262,7 @@ serves_as_daemon()
 	[ "$(json "$DUMP" trigger)" = event ]
 	opens "$DUMP"
 	dead_have_names "$DUMP"
-	echo 'dump for the test' | socat -t 90 - "UNIX-CONNECT:$OUT_NAME.sock"
+	echo 'dump for the test' | socat -t 300 - "UNIX-CONNECT:$OUT_NAME.sock"
 	DUMP=$(dumps "$OUT_NAME" | tail -n1)
 	[ "$(json "$DUMP" trigger)" = socket ]
 	has_dumps "$OUT_NAME" 2
