@@ -10,7 +10,7 @@
  *
  *	splat TEXT	the kernel log had a warning, a BUG, a report of a checker
  *	exit N		the command ended with status N
- *	done		all is said; the machine is about to power off
+ *	done		all is said; the machine is about to stop
  *
  * A verdict without "done" tells the host that the machine died. Nobody greps
  * the console: a command may print "WARNING:" as often as it likes, and only
@@ -79,10 +79,11 @@ static void say(const char *fmt, ...)
 		fprintf(stderr, "init: %.*s", len, line);
 }
 
-static noreturn void power_off(void)
+/* By a restart, at which QEMU ends (-no-reboot): to power off takes ACPI. */
+static noreturn void stop_machine(void)
 {
 	sync();
-	reboot(RB_POWER_OFF);
+	reboot(RB_AUTOBOOT);
 	for (;;)
 		pause();
 }
@@ -90,7 +91,7 @@ static noreturn void power_off(void)
 static noreturn void give_up(const char *what)
 {
 	say("failed %s: %s", what, strerror(errno));
-	power_off();
+	stop_machine();
 }
 
 /* Open the virtio port of that name. */
@@ -483,5 +484,5 @@ int main(int argc, char **argv)
 	say("exit %d", status);
 	say("done");
 	close(output);
-	power_off();
+	stop_machine();
 }
