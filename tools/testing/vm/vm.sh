@@ -102,6 +102,7 @@ make_initrd()
 		VARIANT=$VARIANT
 		ACCEL=$ACCEL
 		SMP=$SMP
+		TEST_MACHINE=1
 		BASE_PERF=$BUILD/base/bin/perf
 	END
 	[ "$VARIANT" = arm64 ] || printf 'OUT=%s\n' "$OUT" >>"$root/job"

@@ -204,7 +204,10 @@ quick()
 {
 	as_nobody "$@" perf record -M 4M -e cpu-clock:u --trigger "socket:$TMP/user/q.sock" \
 		-o "$TMP/user/q" -- sh -c "
-			until [ -S $TMP/user/q.sock ]; do sleep 0.1; done
+			for i in \$(seq 600); do
+				[ ! -S $TMP/user/q.sock ] || break
+				sleep 0.1
+			done
 			sleep 1
 			ls -ld $TMP/user/xdg/perf/* /run/perf/*/*
 			true" 2>&1

@@ -122,6 +122,11 @@ survives_sigkill()
 flight_begin
 check "a directory that is gone" survives_a_missing_directory
 check "a full disk" survives_a_full_disk
-check "clock steps" survives_clock_steps
+# It sets the clock of the machine.
+if [ "${TEST_MACHINE:-}" = 1 ]; then
+	check "clock steps" survives_clock_steps
+else
+	leave_out "clock steps" "this is not the test machine, whose clock may be set"
+fi
 check "kill -9" survives_sigkill
 persistent_end
