@@ -2,16 +2,15 @@
 //
 // The page of perf script report incident.
 //
-// The data are cells, (bin, CPU, event, task, chain) -> samples, sorted by bin, and waits.
-// Whatever is shown of a part of the window is counted from them when the part is selected;
-// nothing is drawn for each sample. Bins are numbered from the first record on; a part is
-// [from, to) in bins.
+// The data consists of cells, (bin, CPU, event, task, chain) -> samples, sorted by bin, and of
+// waits. When a part of the window is selected, its values are computed from them. Nothing is
+// drawn per sample. Bins are numbered from the first record on; a part is [from, to) in bins.
 //
-//	Data		the arrays, decoded, and what is found by index
+//	Data		the decoded arrays, and indices
 //	count()		the samples or the times of a part, by task and chain
-//	Timeline	the part that is seen, the part that is selected, the canvas
-//	Flame		the tree of a count, drawn by d3-flame-graph where it is there
-//	Tables		top tasks and functions of a count, and what is of the whole window
+//	Timeline	the visible part, the selected part, the canvas
+//	Flame		the tree of a count, drawn by d3-flame-graph if it is available
+//	Tables		top tasks and functions of a count, and tables of the whole window
 'use strict';
 
 (() => {
@@ -767,9 +766,9 @@ function drawFlame(counted)
 		return;
 	}
 	if (typeof d3 === 'undefined' || typeof flamegraph === 'undefined') {
-		place.append(element('p', {class: 'empty'}, 'There is no flame graph: when this perf ' +
-			'was built there was no npm, or no network, to fetch d3 and d3-flame-graph. ' +
-			'Install npm and build perf again. Everything else on this page works.'));
+		place.append(element('p', {class: 'empty'}, 'There is no flame graph: this perf ' +
+			'was built without d3 and d3-flame-graph, because npm or the network was not ' +
+			'available. Install npm and build perf again. The rest of this page works.'));
 		return;
 	}
 	const root = tree(counted), width = place.clientWidth;
@@ -797,7 +796,7 @@ function emptyText()
 	if (!data.events.length)
 		return 'There are no samples.';
 	if (view.kind === 'off')
-		return 'Nobody is known to have waited in this part of the window.';
+		return 'No task is known to have waited in this part of the window.';
 	return `No samples of ${viewed()} in this part of the window.`;
 }
 
@@ -1016,7 +1015,7 @@ function showViews()
 	if (data.shownEvents.length > 1)
 		options.unshift(element('option', {value: 'all'}, 'On-CPU: ' + viewed()));
 	if (data.hasSwitches)
-		options.push(element('option', {value: 'off'}, 'Off-CPU: who waited, and where'));
+		options.push(element('option', {value: 'off'}, 'Off-CPU: waiting tasks and their call chains'));
 	$('view').replaceChildren(...options);
 	$('view').value = data.shownEvents.length > 1 ? 'all' : data.shownEvents[0] ?? 'off';
 	$('view').disabled = options.length < 2;
