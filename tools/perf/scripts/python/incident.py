@@ -1,25 +1,24 @@
 # incident.py - one page, and a summary, of what led to an incident
 # SPDX-License-Identifier: GPL-2.0
 """
-What a dump of the flight recorder holds, for people: perf script report incident -i DUMP
+Report a dump of the flight recorder: perf script report incident -i DUMP
 
-perf calls process_event() for each sample, trace_unhandled() for each tracepoint,
-in the order of time. A Recording takes them in; of a sample five numbers are kept:
+perf calls process_event() for each sample and trace_unhandled() for each tracepoint, in the
+order of time. They are stored in a Recording:
 
-    Symbols   frames and call chains, as a tree of (parent, frame), numbered
-    Samples   (time, CPU, event, task, chain), in columns
-    Switches  who ran, and who did not, from sched:sched_switch or --switch-events
-    marks     throttling, with its time, and lost records, with the part that nothing is
-              known about: from the last record of the CPU before them on
+    Symbols   numbered frames and call chains, as a tree of (parent, frame)
+    Samples   five numbers per sample, in columns: (time, CPU, event, task, chain)
+    Switches  running and waiting tasks, from sched:sched_switch or --switch-events
+    marks     the times of throttling, and of lost records with the range without data: from
+              the last record of the CPU before them
 
-At the end Figures counts what the summary shows, and Page writes the same into one HTML
-file, with cells, (bin, CPU, event, task, chain) -> samples, as arrays of integers in base64;
-a bin is a slice of time, so that 500,000 samples are that many cells at most, and mostly far
-fewer. Style, script, d3 and d3-flame-graph lie in incident/ beside this script, see
+At the end Figures computes the values of the summary, and Page writes them to one HTML file,
+together with cells, (bin, CPU, event, task, chain) -> samples, as arrays of integers in
+base64. A bin is a slice of time, so 500,000 samples need at most as many cells, and usually
+far fewer. Style, script, d3 and d3-flame-graph are in incident/ beside this script; see
 incident/install.sh.
 
-What the window is, is told by OUT.sample.TIME.json beside the dump; without it, by the
-records themselves.
+OUT.sample.TIME.json beside the dump defines the window. Without it, the records do.
 """
 import argparse
 import array
@@ -41,7 +40,7 @@ MAX_BINS = 10000
 MOST_TASKS = 1000
 # -1, as perf hands it over
 NO_ID = (-1, 0xffffffff)
-# Slices of time that people can name.
+# Widths of bins, in round numbers.
 BIN_WIDTHS = [n * 10 ** e for e in range(3, 12) for n in (1, 2, 5)]
 TASK_STATES = {0: 'preempted', 1: 'sleeping', 2: 'uninterruptible', 4: 'stopped', 8: 'traced',
                16: 'dead', 32: 'dead', 64: 'parked', 128: 'idle'}
@@ -49,8 +48,8 @@ PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT = 0, 1, 2
 PERF_TYPE_HW_CACHE, PERF_TYPE_BREAKPOINT = 3, 5
 # In perf_event_attr's flags: the period is a frequency.
 ATTR_FREQ = 1 << 10
-# What tells who is on a CPU, the best first: cpu-clock, task-clock; CPU cycles, reference
-# cycles, which do not count while a CPU idles; of other PMUs, what is called so.
+# Events that sample the running task, the best first: cpu-clock, task-clock; CPU cycles and
+# reference cycles, which do not count while a CPU is idle; events of other PMUs by name.
 CLOCKS = {(PERF_TYPE_SOFTWARE, 0): 1, (PERF_TYPE_SOFTWARE, 1): 2,
           (PERF_TYPE_HARDWARE, 0): 3, (PERF_TYPE_HARDWARE, 9): 4}
 OTHER_CLOCK = 5
@@ -403,7 +402,7 @@ def run_perf(*args):
 
 
 class Machine:
-    """What the file's header tells, and what lies beside the file."""
+    """Data of the header of the file and of its manifest."""
 
     def __init__(self, path):
         self.path = path
@@ -422,11 +421,12 @@ class Machine:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as err:
-            print('%s.json is left out: %s' % (self.path, err), file=sys.stderr)
+            print('Cannot read %s.json, continuing without it: %s' % (self.path, err),
+                  file=sys.stderr)
             return {}
 
     def reference(self):
-        """(wall clock, clock of the records) in ns, at one moment"""
+        """(wall clock, clock of the records) in ns at the same time"""
         match = re.search(r'= (\d+)\.(\d+) \(TOD\) = (\d+)\.(\d+)',
                           self.header.get('reference time', ''))
         if not match:
@@ -588,7 +588,7 @@ class Figures:
         return [(name, str(value)) for name, value in pairs if value]
 
     def ended(self):
-        """When the newest record was made, where the header lets us know"""
+        """Wall-clock time of the newest record, if the header has a reference time"""
         reference = self.machine.reference()
         if not reference or not self.newest:
             return ''
@@ -597,30 +597,30 @@ class Figures:
             at, datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S')
 
     def notes(self):
-        """What the reader must know before believing the rest"""
+        """Limitations of the data that the reader must know"""
         notes = []
         lost = sum(c['lost'] for c in self.cpus)
         given_up = sum(c['given_up'] for c in self.cpus)
         if not self.machine.manifest:
-            notes.append('There is no %s.json: what triggered, and what was given up, is not '
-                         'known.' % os.path.basename(self.machine.path))
+            notes.append('There is no %s.json: the trigger and the number of overwritten bytes '
+                         'are unknown.' % os.path.basename(self.machine.path))
         if lost:
-            notes.append('%d records were lost: the kernel had no room for them.' % lost)
+            notes.append('%d records were lost: a ring buffer of the kernel was full.' % lost)
         if given_up:
-            notes.append('%d bytes were given up: they were overwritten while they were read.'
+            notes.append('%d bytes were lost: they were overwritten while they were read.'
                          % given_up)
         if self.machine.manifest.get('unresolved'):
-            notes.append('%d samples are of tasks that nothing is known about.'
+            notes.append('%d samples belong to unknown tasks.'
                          % self.machine.manifest['unresolved'])
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
-                         'CPU are not known: record it with sched:sched_switch/period=1/.')
+                         'CPU are unknown: record it with sched:sched_switch/period=1/.')
         if self.r.switches.broken:
-            notes.append('Not every switch is here (some tasks alone were recorded, or parts were '
-                         'put together): times on and off the CPU are those that are known.')
+            notes.append('Not every switch is here (only some tasks were recorded, or files were '
+                         'combined): times on and off the CPU are incomplete.')
         if len(self.r.samples) and not self.clock:
-            notes.append('No event samples the CPUs by time (cpu-clock, cycles): who was on '
-                         'a CPU is not known.')
+            notes.append('No event samples the CPUs by time (cpu-clock, cycles): the running '
+                         'tasks are unknown.')
         return notes
 
     def all(self):
@@ -829,12 +829,12 @@ class Page:
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog='perf script report incident', description='Write an '
-                                     'HTML page about a recording, and tell its figures.')
+    parser = argparse.ArgumentParser(prog='perf script report incident', description='Report a '
+                                     'recording as a summary and as an HTML page.')
     parser.add_argument('-i', '--input', default='perf.data', help='the dump')
     parser.add_argument('-o', '--output', help='the page (DUMP.html)')
     parser.add_argument('--json', action='store_true',
-                        help='print the figures as JSON, and write a page only with -o')
+                        help='print JSON; write the page only with -o')
     return parser.parse_args()
 
 
@@ -842,7 +842,7 @@ def write_page(figures, counted, path):
     page = Page(figures)
     temporary, made = '%s.%d' % (path, os.getpid()), False
     try:
-        # What a dump says is nobody else's: like the dump.
+        # The page is as confidential as the dump.
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         made = True
         with open(fd, 'w', encoding='utf-8', errors='replace') as f:
@@ -856,8 +856,8 @@ def write_page(figures, counted, path):
         sys.exit('incident: %s: %s' % (path, err.strerror))
     print('\nThe page is %s' % path, file=sys.stderr)
     if not whole:
-        print('It has no flame graph: when this perf was built there was no npm, or no network, '
-              'to fetch d3 and d3-flame-graph.', file=sys.stderr)
+        print('It has no flame graph: this perf was built without d3 and d3-flame-graph, because '
+              'npm or the network was not available.', file=sys.stderr)
 
 
 def trace_end():
@@ -870,7 +870,7 @@ def trace_end():
             summary(counted, sys.stdout)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads has seen enough.
+        # The reader has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if args.output or not args.json:
         write_page(figures, counted, args.output or args.input + '.html')
@@ -895,8 +895,8 @@ def throttle(time, _id, _stream, cpu, _pid, _tid):
 
 args = arguments()
 if args.input == '-':
-    sys.exit('incident: it reads a file more than once: record one, then perf script report '
-             'incident -i FILE')
+    sys.exit('incident: cannot read from a pipe, because the file is read more than once. '
+             'Use perf script report incident -i FILE.')
 # What else there may be that the locale has no letters for: a path.
 if hasattr(sys.stdout, 'reconfigure'):
     sys.stdout.reconfigure(errors='backslashreplace')

@@ -218,7 +218,7 @@ needs_no_manifest()
 	has 'There is no plain.json' figure 'f["notes"]'
 	echo '{ "cpus": [' >"$TMP/plain.json"
 	incident -i "$TMP/plain"
-	grep -q 'plain.json is left out' "$TMP/incident.stderr"
+	grep -q 'Cannot read .*plain.json' "$TMP/incident.stderr"
 }
 
 # Without -F and -g, with other events, without samples.
