@@ -102,7 +102,7 @@ session_by_id()
 refuses()
 {
 	fails 254 'No persistent session' perf top --stdio -e persistent/other/
-	fails 234 '^-F was chosen' perf top --stdio -e persistent/top/ -F 99
+	fails 234 '^-F cannot be changed' perf top --stdio -e persistent/top/ -F 99
 	fails 234 '^-C cannot be changed' perf top --stdio -e persistent/top/ -C 0
 	fails 234 '^-u does not work' perf top --stdio -e persistent/top/ -u root
 	fails 234 'together with other events' perf top --stdio -e persistent/top/ -e cpu-clock
