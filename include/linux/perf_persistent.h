@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Perf sessions of the kernel's own, which record from the moment on at which they
- * are started, and are read as any persistent session is. See
- * kernel/events/persistent/boot.c.
+ * Persistent sessions created by the kernel. They record from the time at which they are
+ * started and are read like any other session. See kernel/events/persistent/boot.c.
  */
 #ifndef _LINUX_PERF_PERSISTENT_H
 #define _LINUX_PERF_PERSISTENT_H

@@ -11,17 +11,17 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Room for a session's name, its terminating NUL included. */
+/* Size of a session's name, including the terminating NUL. */
 #define PERF_PERSISTENT_NAME_LEN	64
 
 /**
  * struct perf_persistent_arg - argument of %PERF_EVENT_IOC_UNCLAIM
- * @size: sizeof(struct perf_persistent_arg) as the caller knows it
+ * @size: sizeof(struct perf_persistent_arg) of the caller
  * @flags: %PERF_PERSISTENT_PARTIAL or 0; unknown bits are refused (EINVAL)
  * @id: in: 0 to create a session, else the id of the session to join;
  *      out: id of the session
  * @name: name of the session to create, [A-Za-z_][A-Za-z0-9_-]*, NUL-terminated;
- *      empty: "event<id>"; when joining: empty, or equal to the session's
+ *      empty: "event<id>"; when joining: empty, or the name of the session
  */
 struct perf_persistent_arg {
 	__u32		size;
@@ -37,8 +37,8 @@ struct perf_persistent_arg {
 
 /**
  * struct perf_rb_reserved - argument of %PERF_EVENT_IOC_RESERVED_HEAD
- * @head: in: data_head of the buffer's header page, as read before the copy
- * @behind: out: bytes that the kernel has reserved in the buffer since @head
+ * @head: in: data_head of the header page, read before the copy
+ * @behind: out: bytes that the kernel has reserved below @head since then
  * @data_size: out: size of the buffer's data area in bytes
  * @__reserved: must be 0
  */
@@ -51,19 +51,19 @@ struct perf_rb_reserved {
 
 /**
  * struct perf_persistent_info - argument of %PERF_EVENT_IOC_PERSISTENT_INFO
- * @size: sizeof(struct perf_persistent_info) as the caller knows it
- * @state: out: PERF_PERSISTENT_STATE_* bits; 0: the event runs
+ * @size: sizeof(struct perf_persistent_info) of the caller
+ * @state: out: PERF_PERSISTENT_STATE_* bits; 0: the event is running
  * @id: out: id of the session
- * @index: out: number of this event on its CPU, from 0
- * @nr_events: out: numbers given to events on that CPU so far; an index below may be
- *      that of an event that was claimed (ENOENT)
+ * @index: out: index of this event on its CPU, starting at 0
+ * @nr_events: out: number of indices used on that CPU so far; an event with a lower
+ *      index may have been claimed (ENOENT)
  * @cpu: out: CPU of the event, -1 for an event that follows its task
- * @owner_uid: out: owner of the session, as seen from the caller's user namespace
+ * @owner_uid: out: owner of the session, in the caller's user namespace
  * @data_size: out: size of the data area of the event's ring buffer in bytes
  * @event_id: out: the event's id, as %PERF_EVENT_IOC_ID returns it
  * @attr_ptr: in: address to copy the event's perf_event_attr to, or 0;
  *      user pointers in the copy are 0
- * @attr_size: in: bytes of room at @attr_ptr; out: size of the attr
+ * @attr_size: in: size of the memory at @attr_ptr; out: size of the attr
  * @buffer_index: out: index of the event whose buffer this event writes to
  * @name: out: name of the session
  */
@@ -91,8 +91,8 @@ struct perf_persistent_info {
 #define PERF_PERSISTENT_INFO_SIZE_VER0	128
 
 /*
- * ioctls of perf event file descriptors. The kernel looks at type and number
- * alone, not at the size encoded, so that the structs can grow.
+ * ioctls of perf event file descriptors. The kernel uses only type and number, not
+ * the encoded size, so that the structs can grow.
  */
 #define PERF_EVENT_IOC_UNCLAIM		_IOWR('$', 32, struct perf_persistent_arg)
 #define PERF_EVENT_IOC_CLAIM		_IO('$', 33)
