@@ -34,7 +34,7 @@ static const char * const ctl_usage[] = {
 	NULL
 };
 
-/* Columns of the list; @json_number: its value needs no quotes there. */
+/* Columns of the list; @json_number: the value is not quoted in JSON. */
 static const struct column {
 	const char	*title;
 	const char	*key;
@@ -49,7 +49,7 @@ static const struct column {
 	{ "STATE",   "state",	  offsetof(struct persistent_entry, state),     false },
 };
 
-/* A CPU that has been still for long may end before another begins. */
+/* The newest sample of an idle CPU may be older than the oldest of another CPU. */
 static double window__seconds(const struct persistent_window *window)
 {
 	if (window->newest <= window->oldest)
@@ -66,7 +66,7 @@ static const char *entry__text(const struct persistent_entry *entry, const struc
 {
 	const char *value = entry__value(entry, column);
 
-	/* No CPUs, but not unknown. */
+	/* No CPUs: events of tasks. */
 	if (value && !*value)
 		return "task";
 	return value ?: "-";
@@ -127,7 +127,7 @@ static void print_list_json(const struct persistent_entry *entries, int nr)
 	json_writer__end(&w);
 }
 
-/* What a session is measured by; @offset: of the value in struct persistent_entry. */
+/* The metrics of a session; @offset: of the value in struct persistent_entry. */
 static const struct metric {
 	const char	*name;
 	const char	*help;
@@ -162,7 +162,7 @@ static void print_list_prometheus(const struct persistent_entry *entries, int nr
 			const char *value = *(char * const *)((const char *)&entries[n] +
 							      metrics[i].offset);
 
-			/* What is not known is left out: that is not 0. */
+			/* Unknown values are omitted; they are not 0. */
 			if (value)
 				printf("perf_persistent_%s{session=\"%s\"} %s\n", name,
 				       entries[n].name, value);
@@ -176,7 +176,7 @@ static void print_list_prometheus(const struct persistent_entry *entries, int nr
 			       entries[n].name, !strcmp(entries[n].state, "runs"));
 }
 
-/* How far it reaches back, if this user may read it. */
+/* The window of the session, if this user may read it. */
 static void entry__add_window(struct persistent_entry *entry)
 {
 	struct persistent_session *session = persistent_session__open_id(entry->id);
@@ -194,7 +194,7 @@ static void entry__add_window(struct persistent_entry *entry)
 	persistent_session__close(session);
 }
 
-/* A perf without a flight recorder has nothing to add. */
+/* Weak default for perf without the flight recorder. */
 int __weak flight_recorders__print_metrics(FILE *f __maybe_unused)
 {
 	return 0;
@@ -229,7 +229,7 @@ static int ctl__list(bool json, bool prometheus)
 	return 0;
 }
 
-/* The caller frees it. */
+/* To be freed by the caller. */
 static char *event_name(struct perf_event_attr *attr)
 {
 	struct evsel *evsel;
@@ -250,7 +250,7 @@ static char *event_name(struct perf_event_attr *attr)
 	return name;
 }
 
-/* Of an event that writes to its own buffer; the others have the same. */
+/* The window of an event with a buffer of its own; others share it. */
 static bool event__window(const struct persistent_event *event, struct evlist *evlist,
 			  struct persistent_window *window)
 {
@@ -323,7 +323,7 @@ static int ctl__info(const char *name, bool json)
 	if (IS_ERR(session))
 		return PTR_ERR(session);
 
-	/* Without it the times of its records are not known; the rest is. */
+	/* Without an evlist only the times of the records are unknown. */
 	evlist = persistent_session__new_evlist(session);
 	if (json)
 		print_info_json(session, evlist);
@@ -334,7 +334,7 @@ static int ctl__info(const char *name, bool json)
 	return 0;
 }
 
-/* Has the process, as far as this user may know, an event of session @id open? */
+/* Return whether the process has an event of session @id open, if this is visible. */
 static bool process__reads(const char *pid, u64 id)
 {
 	char path[PATH_MAX], link[64];
@@ -368,7 +368,7 @@ static bool process__reads(const char *pid, u64 id)
 	return reads;
 }
 
-/* Those who still read hold the memory: better to tell than to let it be searched for. */
+/* Print the processes that still have the session open, because they hold its memory. */
 static void print_end(const char *name, u64 id)
 {
 	const char *sep = "; its memory is freed when these processes have closed it:";
@@ -437,7 +437,7 @@ int cmd_ctl(int argc, const char **argv)
 	    (prometheus && (delete || info || json)))
 		usage_with_options(ctl_usage, options);
 
-	/* Flight recorders are there on every kernel. */
+	/* Flight recorders work on all kernels. */
 	if (!prometheus && persistent__check_support())
 		return 1;
 

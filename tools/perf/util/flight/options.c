@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The options of perf record that make it a flight recorder: what goes together and
- * what does not, with a sentence for everything that does not.
+ * The options of perf record for the flight recorder: check them, and print a message for
+ * each invalid combination
  */
 #include "options.h"
 #include "dump/archive.h"
@@ -30,10 +30,10 @@
 
 #define MIN_SIZE	(1024 * 1024UL)
 
-/* Part of the memory that the kernel's buffers may take in a pass. */
+/* The kernel's buffers may use this fraction of the memory. */
 #define BUFFERS_SHARE	4UL
 
-/* With --overwrite: of the kernel's, for each CPU, and of perf's, at least. */
+/* With --overwrite: minimum size of the kernel's buffers per CPU, and of perf's memory. */
 #define SIDEBAND_BUFFER	(128 * 1024UL)
 #define SIDEBAND_MEMORY	(4 * 1024 * 1024UL)
 
@@ -97,10 +97,10 @@ int flight_opts__parse_trigger(const struct option *opt, const char *str, int un
 /**
  * flight_opts__refuse - refuse an option that does not work with a flight recorder
  * @fo: the options of the flight recorder
- * @given: was it given?
+ * @given: whether it was given
  * @option: its name, with a verb: "--threads does"
  *
- * Return: 0, or -EINVAL when the user was told.
+ * Return: 0, or -EINVAL after an error message.
  */
 int flight_opts__refuse(const struct flight_opts *fo, bool given, const char *option)
 {
@@ -121,7 +121,7 @@ static int check_conflicts(const struct flight_opts *fo, const struct record_opt
 		{ opts->nr_cblocks,		"--aio does" },
 		{ opts->tail_synthesize,	"--tail-synthesize does" },
 		{ opts->kcore,			"--kcore does" },
-		/* Its passes leave what a trigger is about, until there is more. */
+		/* With it, a pass can leave the newest records in the buffers at a trigger. */
 		{ opts->mmap_flush > 1,		"--mmap-flush does" },
 		{ opts->auxtrace_mmap_pages || opts->auxtrace_snapshot_opts ||
 		  opts->auxtrace_sample_opts,	"AUX area tracing does" },
@@ -162,13 +162,13 @@ static int check_without(const struct flight_opts *fo)
 }
 
 /**
- * flight_opts__check - do the options make sense together?
+ * flight_opts__check - check the options
  * @fo: the options of the flight recorder
  * @evlist: the events that -e named
  * @opts: the other options of perf record
  * @argc: number of words of the command to run
  *
- * Return: 0, or -EINVAL when the user was told what is wrong.
+ * Return: 0, or -EINVAL after an error message.
  */
 int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,
 		       int argc)
@@ -207,7 +207,7 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 	return check_conflicts(fo, opts);
 }
 
-/* A pass over all of the kernel's buffers must find room. CPUs that are offline have none. */
+/* A pass over all ring buffers must fit into memory. Offline CPUs have no buffer. */
 static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 {
 	int nr_cpus = perf_cpu_map__nr(cpu_map__online());
@@ -226,7 +226,7 @@ static int size_buffers(const struct flight_opts *fo, struct record_opts *opts)
 	return 0;
 }
 
-/* The kernel's buffers are the store; those of the side-band are small. */
+/* The ring buffers of the samples are the store; those of the side-band are small. */
 static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *opts)
 {
 	unsigned long pages = fo->memory / perf_cpu_map__nr(cpu_map__online()) / page_size;
@@ -243,15 +243,15 @@ static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *op
 }
 
 /**
- * flight_opts__apply - make the other options what a flight recorder needs
+ * flight_opts__apply - adapt the other options to the flight recorder
  * @fo: the options of the flight recorder
  * @opts: the other options of perf record
  * @data: the file that perf record would write
  *
- * Each sample tells when, where and in which task it was taken. Times are on
- * CLOCK_MONOTONIC, so that a dump can tell the wall clock of its records.
+ * Each sample has a time, a CPU and a task. The clock is CLOCK_MONOTONIC, so that the
+ * wall-clock time of records is known.
  *
- * Return: 0, or a negative errno when the user was told.
+ * Return: 0, or a negative errno after an error message.
  */
 int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct perf_data *data)
 {
@@ -262,10 +262,10 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 		pr_err("-M cannot write to a pipe: name the output with -o.\n");
 		return -EINVAL;
 	}
-	/* The dumps are files of their own; perf record has none. */
+	/* Dumps are separate files. perf record itself writes no file. */
 	data->path = "/dev/null";
 
-	/* What is in memory, not the file. */
+	/* -z compresses the memory, not the file. */
 	fo->comp_level = opts->comp_level;
 	opts->comp_level = 0;
 	opts->sample_time = true;
@@ -284,7 +284,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 
 	fo->store = fo->memory;
 	fo->overwrite = opts->overwrite;
-	/* The buffers of a session are there. */
+	/* The buffers of a session already exist. */
 	if (fo->overwrite && !fo->persistent)
 		err = size_overwrite_buffers(fo, opts);
 	else
@@ -323,13 +323,13 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 }
 
 /**
- * flight_opts__archive - perf record --archive without -M, for a dump that is there
+ * flight_opts__archive - perf record --archive without -M, for an existing dump
  * @fo: the options of the flight recorder
  * @evlist: the events that -e named
  * @data: the file that -o named
  * @argc: number of words of a command
  *
- * Return: the status of perf record, unless it becomes the command of --on-dump.
+ * Return: the exit status of perf record. Does not return if it executes --on-dump.
  */
 int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 			 struct perf_data *data, int argc)

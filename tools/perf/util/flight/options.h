@@ -12,23 +12,23 @@ struct perf_data;
 struct record_opts;
 
 /**
- * struct flight_opts - what the options of perf record ask of a flight recorder
+ * struct flight_opts - options of the flight recorder
  * @memory: bytes for samples and side-band (-M); 0: no flight recorder
- * @max_age: ns after which a round goes (--max-age); 0: when its room is needed
+ * @max_age: maximum age of a round in ns (--max-age); 0: no limit
  * @store: bytes of that for what perf keeps itself; of --overwrite the side-band alone
- * @overwrite: the kernel's buffers keep the samples (--overwrite)
- * @comp_level: of zstd, for what is in memory (-z); 0: none
+ * @overwrite: the ring buffers keep the samples (--overwrite)
+ * @comp_level: zstd level for records in memory (-z); 0: no compression
  * @persistent: the events are those of a persistent session (-e persistent/NAME/)
- * @dry_run: measure for a second and say what it would do (--dry-run)
- * @max_files: dumps that may stay on disk (--max-files); 0: any number
- * @max_disk: bytes that they may take (--max-disk); 0: any number
- * @combine: make one file of dumps that are there, and do nothing else (--combine)
- * @keep: and let them stay (--keep)
+ * @dry_run: measure for one second and print an estimate (--dry-run)
+ * @max_files: maximum number of dumps (--max-files); 0: no limit
+ * @max_disk: maximum size of all dumps (--max-disk); 0: no limit
+ * @combine: combine existing dumps and exit (--combine)
+ * @keep: keep the combined dumps (--keep)
  * @daemon: run without a terminal (--daemon)
- * @archive: pack what the symbols of each dump are in (--archive)
- * @on_dump: what to run with each dump (--on-dump), or NULL
- * @triggers: what makes it write a dump (--trigger)
- * @out: name that the names of the dumps begin with (-o)
+ * @archive: write an archive for each dump (--archive)
+ * @on_dump: command to run for each dump (--on-dump), or NULL
+ * @triggers: the triggers (--trigger)
+ * @out: prefix of the names of the dumps (-o)
  */
 struct flight_opts {
 	u64			memory;

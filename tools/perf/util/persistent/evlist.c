@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The events of a persistent session, as perf has them: an evlist of their real
- * attributes and ids, to understand the records in their buffers; and the times
- * between which a buffer has records.
+ * The evlist of a persistent session, with the real attributes and ids of its events,
+ * used to parse the records in their buffers; and the time window of a buffer
  */
 #include "persistent.h"
 #include "../evlist.h"
@@ -46,7 +45,7 @@ static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_eve
 	return evsel;
 }
 
-/* Ids go by CPU, in the order of the events; -1 for one that follows its task. */
+/* Ids are ordered by CPU and then by event; the CPU is -1 for events of tasks. */
 static int evsel__add_ids(struct evsel *evsel, struct evlist *evlist,
 			  struct persistent_session *ps)
 {
@@ -94,7 +93,7 @@ static struct perf_cpu_map *session__cpus(const struct persistent_session *ps)
 		list = tmp;
 	}
 
-	/* Events that follow a task come first, and alone stand for any CPU. */
+	/* Events that follow a task come first; without others they represent any CPU. */
 	map = !list ? NULL : *list ? perf_cpu_map__new(list) : perf_cpu_map__new_any_cpu();
 	free(list);
 	return map;
@@ -110,7 +109,7 @@ static int evlist__add_session(struct evlist *evlist, struct persistent_session 
 	if (!threads || !cpus)
 		goto out;
 
-	/* The side-band event last, as perf has it: readers look at the first. */
+	/* The side-band event is the last one, as usual in perf: readers use the first. */
 	for (int sideband = 0; sideband < 2; sideband++) {
 		for (int i = 0; i < ps->nr_events; i++) {
 			struct persistent_event *event = &ps->events[i];
@@ -139,11 +138,11 @@ out:
 }
 
 /**
- * persistent_session__new_evlist - the events of a session, with their ids
+ * persistent_session__new_evlist - create the evlist of a session, with ids
  * @ps: the session
  *
- * Return: the evlist, for evlist__delete(), or NULL with a reason in errno; EINVAL:
- * its records cannot be told apart
+ * Return: the evlist, to be freed with evlist__delete(), or NULL with errno set; EINVAL
+ * if its records cannot be told apart
  */
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
 {
@@ -159,12 +158,14 @@ struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
 }
 
 /**
- * persistent_record_time - when was it recorded?
+ * persistent_record_time - get the time of a record
  * @event: a record
  * @data: the evlist of its session
- * @time: the time
+ * @time: returns the time
  *
- * A perf_snapshot_time_t. Return: false if the record does not say
+ * This is a perf_snapshot_time_t.
+ *
+ * Return: false if the record has no time.
  */
 bool persistent_record_time(const union perf_event *event, void *data, __u64 *time)
 {
@@ -177,12 +178,12 @@ bool persistent_record_time(const union perf_event *event, void *data, __u64 *ti
 }
 
 /**
- * persistent_event__window - from when to when does its buffer have records?
+ * persistent_event__window - get the time window of a buffer
  * @event: an event with a buffer of its own
  * @evlist: the events of its session
  * @window: the times; both 0 if there are none
  *
- * Takes a copy of the buffer, of which nobody but the reader takes notice.
+ * This copies the buffer, without any effect on the writer or on other readers.
  *
  * Return: 0 or a negative errno
  */
@@ -208,12 +209,12 @@ int persistent_event__window(const struct persistent_event *event, struct evlist
 }
 
 /**
- * persistent_session__window - from when to when does it know of all its CPUs?
+ * persistent_session__window - get the time for which there are samples of all CPUs
  * @ps: the session
  * @window: the times; both 0 if there are no samples
  *
- * A buffer that has not been written all around goes back to the session's beginning,
- * however late its first record; another one to its oldest record.
+ * A buffer that has not wrapped reaches back to the start of the session, however late
+ * its first record is. Any other buffer reaches back to its oldest record.
  *
  * Return: 0 or a negative errno
  */

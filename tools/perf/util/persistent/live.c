@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Follow a persistent session: what its buffers take up from one read to the next.
+ * Follow a persistent session: get the new records of its buffers at each read
  *
- * The first read stands for the beginning: what the buffers hold before it is left to
- * perf record. Each later one copies what is new in all buffers, back to back,
- * side-band last, so that it covers the samples; and hands out the side-band first,
- * because it names them. Within a buffer the order is that of writing. A reader that
- * is too slow for a buffer loses its oldest records, and the gap is counted.
+ * The first read defines the start; perf record reads what is in the buffers before.
+ * Each later read copies the new records of all buffers, one buffer right after the
+ * other, and the side-band last, so that it covers the samples. The side-band is
+ * processed first, because it names the samples. Within a buffer the records are in the
+ * order of writing. If a reader is too slow, it loses the oldest records of a buffer,
+ * and the gap is counted.
  *
- * A read costs nobody but the reader anything, so that it is done at intervals:
- * there are no wakeups.
+ * A read only costs time of the reader, so it is done at intervals, without wakeups.
  */
 #include "persistent.h"
 #include "../debug.h"
@@ -72,17 +72,17 @@ static int live__take(struct persistent_live *live)
 	int err = perf_snapshot_set__take(live->set, PERF_SNAPSHOT_INCREMENTAL |
 						     PERF_SNAPSHOT_NO_PAUSE);
 
-	/* Of one that could not be read, it is 0. */
+	/* 0 if the buffer could not be read. */
 	for (int i = 0; i < live->nr_buffers; i++)
 		live->gap += perf_snapshot__info(live->buffers[i].snap)->gap;
 	return err;
 }
 
 /**
- * persistent_live__new - begin to follow a session
+ * persistent_live__new - start to follow a session
  * @what: its name, or "id=ID"
  *
- * Return: the object, or an ERR_PTR() when the user was told what is wrong
+ * Return: the object, or an ERR_PTR() after an error message
  */
 struct persistent_live *persistent_live__new(const char *what)
 {
@@ -126,7 +126,7 @@ struct persistent_live *persistent_live__new(const char *what)
  * persistent_live__evlist - the events of the session
  * @live: the session
  *
- * Return: the evlist, which now is the caller's, for evlist__delete(). Reads need it.
+ * Return: the evlist, to be freed by the caller with evlist__delete() after the last read.
  */
 struct evlist *persistent_live__evlist(struct persistent_live *live)
 {
@@ -141,7 +141,7 @@ static int buffer__deliver(struct live_buffer *buf, struct persistent_live *live
 	int err;
 
 	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
-		/* Events may have joined the buffer since it was opened. */
+		/* Events may have joined the buffer after it was opened. */
 		if (!evlist__event2evsel(live->evlist, event))
 			continue;
 		if (!persistent_record_time(event, live->evlist, &time))
@@ -154,12 +154,12 @@ static int buffer__deliver(struct live_buffer *buf, struct persistent_live *live
 }
 
 /**
- * persistent_live__read - hand out what came since the last time
+ * persistent_live__read - process the new records
  * @live: the session
- * @process: takes each record; what is not 0 ends the read, and is returned
- * @data: for @process
+ * @process: called for each record; a value other than 0 ends the read and is returned
+ * @data: argument of @process
  *
- * Records of one read go to @process by buffer, oldest first.
+ * Records are processed by buffer, oldest first.
  *
  * Return: 0, or a negative errno if no buffer can be read.
  */
@@ -179,10 +179,10 @@ int persistent_live__read(struct persistent_live *live, persistent_live_event_t 
 }
 
 /**
- * persistent_live__delete - end it; the session goes on
+ * persistent_live__delete - stop to follow a session, which continues
  * @live: the session, or NULL
  *
- * Tells the user if some records were overwritten before they were read.
+ * Prints a warning if records were overwritten before they were read.
  */
 void persistent_live__delete(struct persistent_live *live)
 {

@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf record -P NAME: make a persistent session, and leave it to the kernel.
+ * perf record -P NAME: create a persistent session
  *
  * Each CPU gets two ring buffers:
  *
  *	side-band	comm, mmap2, task, ksymbol and bpf_event records of a
- *			dummy event; they name the samples, and are few, so
- *			that a small buffer of their own reaches back further
- *			than any flood of samples
- *	samples		of all events of the CPU: the first event maps the
+ *			dummy event. They name the samples. There are few of
+ *			them, so a small separate buffer reaches back further
+ *			than the samples, however many these are.
+ *	samples		of all events of the CPU. The first event maps the
  *			buffer, the others are redirected into it
- *			(PERF_EVENT_IOC_SET_OUTPUT)
+ *			(PERF_EVENT_IOC_SET_OUTPUT).
  *
- * All events of a CPU share one sample buffer, so that the window from its
- * oldest to its newest record is the same for all of them, and the memory does
- * not grow with their number. Whoever wants a window for an event that others
- * cannot shorten makes another session, or adds the event (--add): what is
- * added has a buffer of its own.
+ * All events of a CPU share one sample buffer, so the window from the oldest to
+ * the newest record is the same for all of them, and the memory does not depend on
+ * their number. To give an event a window that others cannot shorten, create
+ * another session, or add the event with --add: added events have buffers of their
+ * own.
  *
- * The side-band is recorded on all CPUs, also where only some are sampled:
- * tasks migrate.
+ * The side-band is recorded on all CPUs, even if only some CPUs are sampled,
+ * because tasks migrate.
  *
- * With -p or -t, each thread has these two buffers in place of each CPU: events
- * that follow different tasks cannot share one. Threads that come later are not
- * followed.
+ * With -p or -t, each thread has these two buffers, because events that follow
+ * different tasks cannot share one. Threads created later are not followed.
  *
- * It is all or nothing. Everything that can fail for want of a PMU, permission
- * or memory comes first (open, filter, map, redirect). Then the session is
- * created as a partial one, which nobody else sees and which ends with any of
- * its file descriptors, and completed when all its events are in and run. So
- * does it end when this process is killed half-way. Before a session is ended to
- * be replaced, a child makes the new one in the same way, under another name, and
- * exits: what the kernel would refuse, it refuses then. Events that are added to a
- * session in use cannot be hidden; there, a failure takes them back one by one
- * (PERF_EVENT_IOC_CLAIM), and signals wait until it is over.
+ * The session is created completely or not at all. Everything that can fail
+ * because of a PMU, permissions or memory is done first (open, filter, map,
+ * redirect). Then a partial session is created, which is not visible and ends with
+ * any of its file descriptors. It is completed when all its events have joined and
+ * are running. If this process is killed before that, the session ends. Before
+ * --replace ends the old session, a child creates the new one in the same way under
+ * another name and exits, to find out whether the kernel would refuse it. Events
+ * that are added to an existing session are visible at once. If adding fails, they
+ * are removed one by one (PERF_EVENT_IOC_CLAIM); signals are blocked meanwhile.
  */
 #include "persistent.h"
 #include "../cpumap.h"
@@ -68,20 +67,20 @@
 #define FD(e, x, y) (*(int *)xyarray__entry((e)->core.fd, x, y))
 
 /**
- * struct maker - a session in the making
+ * struct maker - a session being created
  * @opts: options of perf record
- * @evlist: events to put into it; the side-band event is the tracking one
+ * @evlist: its events; the side-band event is the tracking event
  * @sideband: the side-band event
- * @name: of the session
- * @existing: the session of that name, opened, or NULL
+ * @name: name of the session
+ * @existing: the existing session of that name, or NULL
  * @add: add to @existing
  * @replace: end @existing
- * @id: id of the session, once it has one
+ * @id: id of the session after it was created
  * @tasks: the events follow tasks (-p, -t)
  * @sample_size: bytes of a sample buffer
- * @memory: bytes of all buffers made
- * @nr_buffers: number of them
- * @nr_sideband: number of those for side-band
+ * @memory: bytes of all buffers created
+ * @nr_buffers: number of buffers
+ * @nr_sideband: number of buffers for side-band
  * @nr_events: file descriptors given to the session
  * @fds: these file descriptors
  */
@@ -133,7 +132,7 @@ static int maker__find_existing(struct maker *m)
 	return 0;
 }
 
-/* One clock for the whole session: else its records could not be ordered. */
+/* Use one clock for the whole session, so that its records can be sorted. */
 static int maker__choose_clock(struct maker *m)
 {
 	const struct perf_event_attr *attr;
@@ -150,7 +149,7 @@ static int maker__choose_clock(struct maker *m)
 		opts->use_clockid = attr->use_clockid;
 		opts->clockid = attr->clockid;
 	} else if (!opts->use_clockid) {
-		/* One that user space can read: for the time of day. */
+		/* Use a clock that user space can read, to convert to wall-clock time. */
 		opts->use_clockid = true;
 		opts->clockid = CLOCK_MONOTONIC;
 	}
@@ -159,7 +158,7 @@ static int maker__choose_clock(struct maker *m)
 
 static bool maker__has_sideband(struct maker *m, int cpu)
 {
-	/* Which task it is that an event follows, nobody can tell. */
+	/* The kernel does not report which task an event follows. */
 	if (!m->add || m->tasks)
 		return false;
 
@@ -206,10 +205,10 @@ static int maker__config(struct maker *m)
 	struct record_opts *opts = m->opts;
 	struct evsel *evsel;
 
-	/* Of nobody in particular: else maps are made of a user's threads. */
+	/* Reset uid: otherwise the maps would contain the threads of a user. */
 	opts->target.uid = UINT_MAX;
 	if (m->tasks) {
-		/* One event that follows it, not one for each CPU. */
+		/* One event that follows the task, not one per CPU. */
 		opts->target.per_thread = true;
 		opts->ignore_missing_thread = false;
 		opts->sample_cpu = true;
@@ -280,8 +279,8 @@ static int maker__map(struct maker *m, int fd, size_t size)
 	int err;
 
 	/*
-	 * It stays mapped until this process exits: the session takes over the
-	 * buffer that its creator has.
+	 * The buffer stays mapped until this process exits: the session takes over
+	 * the buffer of its creator.
 	 */
 	if (mmap(NULL, size + page_size, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED) {
 		m->memory += size + page_size;
@@ -319,8 +318,8 @@ static void maker__take(struct maker *m, int fd)
 }
 
 /*
- * Buffers of one CPU, or of one thread on any CPU; they join the session in the order
- * in which they are taken.
+ * Buffers of one CPU, or of one thread on any CPU. They join the session in the order in
+ * which they are created.
  */
 static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int thread)
 {
@@ -448,7 +447,7 @@ static int maker__hand_over(struct maker *m)
 		}
 	}
 
-	/* The completing one. */
+	/* Complete the session. */
 	if (!m->add)
 		err = maker__unclaim(m, m->fds[0], 0);
 	if (!err)
@@ -462,7 +461,7 @@ out_undo:
 	return err;
 }
 
-/* Make all of it but the last step; what there is ends with this process. */
+/* Do everything except for the last step. The result ends with this process. */
 static int maker__rehearse(struct maker *m)
 {
 	char name[PERF_PERSISTENT_NAME_LEN];
@@ -483,7 +482,7 @@ static int maker__rehearse(struct maker *m)
 		err = maker__unclaim(m, m->fds[i], PERF_PERSISTENT_PARTIAL);
 	m->name = real_name;
 
-	/* The session that is to be replaced makes room for one. */
+	/* Ending the old session allows one more. */
 	if (err == -EDQUOT && !m->id)
 		return 0;
 	if (err)
@@ -563,12 +562,12 @@ static void maker__print(struct maker *m)
 }
 
 /**
- * persistent__make - make a persistent session, or add events to one
+ * persistent__make - create a persistent session, or add events to one
  * @p: the options of persistent events
- * @evlist: the events that -e named
+ * @evlist: the events of -e
  * @opts: the other options of perf record
  *
- * Tells the user what it made, or what is wrong.
+ * Prints what was created, or an error message.
  *
  * Return: 0, or a negative errno.
  */
@@ -604,7 +603,7 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 
 	free(m.fds);
 	persistent_session__close(m.existing);
-	/* Buffers stay mapped until exit; that the session may have them. */
+	/* Do not unmap the buffers: the session must take them over. */
 	evlist__close(evlist);
 	return err;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The options of perf record that make and read persistent sessions: what goes
- * together and what does not, with a sentence for everything that does not.
+ * The options of perf record that create and read persistent sessions: check them, and
+ * print a message for each invalid combination
  */
 #include "persistent.h"
 #include "../callchain.h"
@@ -29,7 +29,7 @@ struct conflict {
 	const char	*option;
 };
 
-/* Where -P used to stand for --period, the old habit must find the new way. */
+/* -P used to be the short form of --period, so the message mentions --period. */
 static int refuse_make(void)
 {
 	pr_err("-P NAME makes a persistent session: it needs -e EVENTS and one of -a, -C LIST, -p PID and -t TID, and no command. (The short form of --period is no longer -P: use --period.)\n");
@@ -49,14 +49,14 @@ static bool names_session(const char *str)
 }
 
 /**
- * persistent_opts__parse_event - take an -e that names a persistent session
+ * persistent_opts__parse_event - parse an -e that names a persistent session
  * @p: the options
- * @str: what follows -e
+ * @str: the argument of -e
  *
- * Sessions are not for the event parser: it knows their names from sysfs alone,
- * and would open them as it opens counters.
+ * The event parser does not handle sessions: it finds their names in sysfs, and would
+ * open them like counters.
  *
- * Return: 1 if @str is taken, 0 if it is for the event parser, or -ENOMEM.
+ * Return: 1 if @str is a session, 0 if it is for the event parser, or -ENOMEM.
  */
 int persistent_opts__parse_event(struct persistent_opts *p, const char *str)
 {
@@ -73,7 +73,7 @@ int persistent_opts__parse_event(struct persistent_opts *p, const char *str)
 	if (name[len] == '=')
 		len = strcspn(name, "/,");
 
-	/* A second session, other terms, modifiers: persistent_opts__check() tells. */
+	/* persistent_opts__check() reports a second session, other terms and modifiers. */
 	if (p->read || !len || strcmp(name + len, "/")) {
 		p->other_events = true;
 		if (p->read)
@@ -196,7 +196,7 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	return 0;
 }
 
-/* What was said when the session was made cannot be said again to its readers. */
+/* Options that were set when the session was created cannot be used to read it. */
 static int refuse_chosen(struct record_opts *opts, const char *why)
 {
 	const struct conflict conflicts[] = {
@@ -228,11 +228,11 @@ static int check_read(struct persistent_opts *p, struct record_opts *opts)
 }
 
 /**
- * persistent_opts__check_top - can perf top follow the session with these options?
+ * persistent_opts__check_top - check the options of perf top
  * @p: the options of persistent events
  * @opts: the other options of perf top
  *
- * Return: 0, or -EINVAL when the user was told what is wrong.
+ * Return: 0, or -EINVAL after an error message.
  */
 int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *opts)
 {
@@ -251,13 +251,13 @@ int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *op
 }
 
 /**
- * persistent_opts__check - do the options make sense together?
+ * persistent_opts__check - check the options of perf record
  * @p: the options of persistent events
- * @evlist: the events that -e named
+ * @evlist: the events of -e
  * @opts: the other options of perf record
  * @argc: number of words of the command to run
  *
- * Return: 0, or -EINVAL when the user was told what is wrong.
+ * Return: 0, or -EINVAL after an error message.
  */
 int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
 			   struct record_opts *opts, int argc)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: find, open and end the sessions that the kernel keeps.
+ * Persistent events: find, open and end sessions
  *
  * A session has a name and an id, and holds events on CPUs. sysfs lists the
  * sessions:
@@ -9,15 +9,14 @@
  *	/sys/bus/event_source/devices/persistent/sessions/NAME/{id,cpus,...}
  *
  * On kernels without persistent events PERF_TYPE_PERSISTENT may be the type of
- * some other PMU, thus persistent__check_support() comes before anything else.
+ * another PMU, so persistent__check_support() must be called first.
  *
- * An event is opened again by (session, CPU, index on that CPU), which gives a
- * consumer file descriptor. The kernel is asked what is there, event by event:
- * what sysfs tells depends on who looks.
+ * Opening an event again by (session, CPU, index on that CPU) returns a consumer
+ * file descriptor. The events are enumerated by opening them, because the content
+ * of sysfs depends on the user.
  *
- * Ending a session means to claim all of its events. They are claimed from the
- * last to the first, so that a session that was claimed half-way can still be
- * found by its first event.
+ * To end a session, all of its events are claimed, from the last to the first. If
+ * this is interrupted, the session can still be found by its first event.
  */
 #include "persistent.h"
 #include "../cpumap.h"
@@ -44,12 +43,12 @@
 #define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
 
 /*
- * Room for the attr of a kernel that is newer than this perf: the kernel
- * refuses to cut one short.
+ * Size of the attr buffer, with space for the attr of a newer kernel: the kernel
+ * refuses to truncate it.
  */
 #define PERSISTENT_ATTR_ROOM	4096
 
-/* A session that is being changed or ended is soon in order, or gone. */
+/* Changing or ending a session does not take long, so retry. */
 #define PERSISTENT_RETRIES	20
 #define PERSISTENT_RETRY_USEC	50000
 
@@ -92,7 +91,7 @@ static char *session_file(const char *name, const char *file)
 	return str;
 }
 
-/* Is @str, up to @len, @key and a number? */
+/* Parse @str, up to @len, as @key and a number. */
 bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id)
 {
 	size_t klen = strlen(key);
@@ -109,7 +108,7 @@ bool persistent__find_id(const char *name, u64 *id)
 {
 	char *str;
 
-	/* A name is one component of a path, whatever else it may be. */
+	/* A name must be a single component of a path. */
 	if (strchr(name, '/') || name[0] == '.')
 		return false;
 
@@ -122,7 +121,7 @@ bool persistent__find_id(const char *name, u64 *id)
 	return *id != 0;
 }
 
-/* The state of an event or of a session, in words. */
+/* The state of an event or of a session as text. */
 const char *persistent__state_name(u32 state)
 {
 	if (state & PERF_PERSISTENT_STATE_GONE)
@@ -134,7 +133,7 @@ const char *persistent__state_name(u32 state)
 	return "runs";
 }
 
-/* What is true of any of its events. */
+/* The combined state of its events. */
 static char *session_state(const char *name)
 {
 	char *str = session_file(name, "state");
@@ -173,7 +172,7 @@ void persistent__free_list(struct persistent_entry *entries, int nr)
 	free(entries);
 }
 
-/* The sessions that exist, by their id. */
+/* The existing sessions, sorted by id. */
 int persistent__list(struct persistent_entry **entries, int *nr)
 {
 	struct persistent_entry *list = NULL, *tmp;
@@ -194,7 +193,7 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 	while ((d = readdir(dir)) != NULL) {
 		struct persistent_entry e = { };
 
-		/* Gone since the directory was read: then it is no session. */
+		/* The session has ended since the directory was read. */
 		if (d->d_name[0] == '.' || !persistent__find_id(d->d_name, &e.id))
 			continue;
 
@@ -209,7 +208,7 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 		e.memory    = session_file(d->d_name, "memory");
 		e.owner	    = session_file(d->d_name, "owner");
 		e.state	    = session_state(d->d_name);
-		/* Gone by now: what was read in between is not there. */
+		/* The session has ended in the meantime: drop what was read. */
 		if (!persistent__find_id(d->d_name, &id) || id != e.id) {
 			entry__exit(&e);
 			continue;
@@ -272,7 +271,7 @@ static int session__add(struct persistent_session *session, int fd, u32 *nr_on_c
 	if (ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info))
 		return -errno;
 
-	/* What this perf does not know, it cannot write to a file either. */
+	/* An attr that this perf does not know cannot be written to a file. */
 	u.attr.size = min_t(u32, u.attr.size, sizeof(u.attr));
 
 	events = realloc(session->events, (session->nr_events + 1) * sizeof(*events));
@@ -304,8 +303,8 @@ static int session__open_cpu(struct persistent_session *session, u64 id, int cpu
 	int fd, err;
 
 	/*
-	 * An event that was claimed by itself leaves a hole. How many events
-	 * to expect is known from the first one found on any CPU.
+	 * There is a gap if a single event was claimed. The first event found on any
+	 * CPU has the number of events.
 	 */
 	for (u32 index = 0; index == 0 || index < *nr_on_cpu; index++) {
 		fd = open_consumer(id, cpu, index);
@@ -317,7 +316,7 @@ static int session__open_cpu(struct persistent_session *session, u64 id, int cpu
 		err = session__add(session, fd, nr_on_cpu);
 		if (err) {
 			close(fd);
-			/* It was claimed, or ended, in between. */
+			/* The event was claimed in the meantime. */
 			if (err == -ENOENT)
 				continue;
 			return err;
@@ -379,7 +378,7 @@ static bool session__exists(const struct persistent_session *session)
 	return persistent__find_id(session->name, &id) && id == session->id;
 }
 
-/* How many events does it have? -1: not for this user to know. */
+/* The number of events, or -1 without permission. */
 static int session__count(const struct persistent_session *session)
 {
 	char *str = session_file(session->name, "nr_events");
@@ -390,13 +389,13 @@ static int session__count(const struct persistent_session *session)
 }
 
 /**
- * persistent_session__open_id - open all events of a session, and say nothing
+ * persistent_session__open_id - open all events of a session without messages
  * @id: its id
  *
- * The kernel counts them at the first event and after the last one: who ends the
- * session meets us halfway.
+ * The number of events is compared at the first event and after the last one, to
+ * detect that the session is being ended.
  *
- * Return: the session, or an ERR_PTR(); -EBUSY if events came or went meanwhile
+ * Return: the session, or an ERR_PTR(); -EBUSY if the events have changed meanwhile
  */
 struct persistent_session *persistent_session__open_id(u64 id)
 {
@@ -407,7 +406,7 @@ struct persistent_session *persistent_session__open_id(u64 id)
 	if (!session)
 		return ERR_PTR(-ENOMEM);
 
-	/* -1: the events that follow a task. */
+	/* -1: events that follow a task. */
 	for (cpu = -1; !err && cpu < max_cpu; cpu++) {
 		err = session__open_cpu(session, id, cpu, &nr_on_cpu);
 		if (count < 0 && session->nr_events)
@@ -432,7 +431,7 @@ struct persistent_session *persistent_session__open_id(u64 id)
  * persistent_session__open - open all events of a session for reading
  * @what: the name of the session, or "id=ID"
  *
- * Tells the user what is wrong, if something is.
+ * Prints an error message on failure.
  *
  * Return: the session, or an ERR_PTR().
  */
@@ -472,12 +471,11 @@ static int session__claim_events(struct persistent_session *session)
 }
 
 /*
- * Take all events of the session back from the kernel: it ends when the last
- * file descriptor to each is closed. Whatever another one has claimed already
- * is on its way out as well.
+ * Claim all events of the session. It ends when the last file descriptor of each
+ * event is closed. Events that another process has claimed are ending, too.
  *
- * Events that were added since the session was opened are claimed too: the
- * kernel says whether the session has gone.
+ * Events that were added after the session was opened are claimed as well: the
+ * kernel reports whether the session still exists.
  */
 int persistent_session__claim(struct persistent_session *session)
 {
