@@ -32,6 +32,11 @@ bench: set-up
 	@$(VM)/build.sh all base patched
 	@$(VM)/run-benches.sh
 
+#: make pictures  take those of media/ anew: an incident in the VM, its page in headless Chromium
+pictures: set-up
+	@$(VM)/build.sh all patched
+	@$(VM)/take-pictures.sh
+
 #: make vm CMD='...' [VARIANT=patched|base|debug] [SMP=2] [MEM=2G] [ACCEL=single|multi|kvm]
 #:         [ICOUNT=1] [APPEND='...'] [TIMEOUT=600]   boot, run CMD as root, exit with its status
 vm: set-up
@@ -81,4 +86,4 @@ build/%/bin/perf: set-up
 clean:
 	rm -rf build
 
-.PHONY: help run test torture bench vm profile check series deb build deps set-up clean
+.PHONY: help run test torture bench pictures vm profile check series deb build deps set-up clean
