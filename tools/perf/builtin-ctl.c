@@ -7,7 +7,7 @@
 #include "util/debug.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
-#include "util/flight/recorders.h"
+#include "util/ctl-metrics.h"
 #include "util/json-writer.h"
 #include "util/persistent/persistent.h"
 #include "util/trace-event.h"

@@ -41,16 +41,6 @@ int eprintf(int level __maybe_unused, int var __maybe_unused, const char *fmt __
 	return 0;
 }
 
-int dump__create_temporary(const char *path, char **tmp)
-{
-	int fd;
-
-	if (asprintf(tmp, ".%s.tmp", path) < 0)
-		return -ENOMEM;
-	fd = open(*tmp, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	return fd < 0 ? -errno : fd;
-}
-
 bool dump__is_auxiliary(const char *path)
 {
 	return strstr(path, ".auxiliary");

@@ -14,7 +14,7 @@
  *
  * A recorder that the user may not ask, or that does not answer, is not counted.
  */
-#include "recorders.h"
+#include "../ctl-metrics.h"
 #include "registry.h"
 #include "../json-reader.h"
 #include "../json-writer.h"

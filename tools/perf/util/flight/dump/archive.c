@@ -15,6 +15,7 @@
  */
 #include "archive.h"
 #include "dump.h"
+#include "files.h"
 #include "../../build-id.h"
 #include "../../callchain.h"
 #include "../../data.h"

@@ -40,6 +40,7 @@
  * scratch, and is thus compact, and replaces the previous one with rename().
  */
 #include "dump.h"
+#include "files.h"
 #include "../source/backward.h"
 #include "manifest.h"
 #include "../store/ring-store.h"
@@ -515,27 +516,6 @@ static int put_file(struct dump *d)
 }
 
 /* Names */
-
-/**
- * dump__create_temporary - create a temporary file
- * @path: the final name
- * @tmp: returns the temporary name; to be freed by the caller
- *
- * Return: a file descriptor or a negative errno.
- */
-int dump__create_temporary(const char *path, char **tmp)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	int fd;
-
-	if (asprintf(tmp, "%.*s.%s.%d.tmp", (int)(name - path), path, name, getpid()) < 0) {
-		*tmp = NULL;
-		return -ENOMEM;
-	}
-	fd = open(*tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? -errno : fd;
-}
 
 /* ".PID.tmp", of OUT itself. */
 static bool is_pid(const char *str)

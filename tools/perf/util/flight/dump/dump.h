@@ -95,7 +95,6 @@ struct dump_result {
 int dump__write(const struct dump_source *source, const struct dump_request *request,
 		struct dump_result *result);
 int dump__write_auxiliary(const struct dump_source *source, const char *out);
-int dump__create_temporary(const char *path, char **tmp);
 bool dump__is_auxiliary(const char *path);
 void dump__remove_stale(const char *out);
 void dump__sync_directory(const char *path);

@@ -14,11 +14,33 @@
 #include <linux/zalloc.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/**
+ * dump__create_temporary - create a temporary file
+ * @path: the final name
+ * @tmp: returns the temporary name; to be freed by the caller
+ *
+ * Return: a file descriptor or a negative errno.
+ */
+int dump__create_temporary(const char *path, char **tmp)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	int fd;
+
+	if (asprintf(tmp, "%.*s.%s.%d.tmp", (int)(name - path), path, name, getpid()) < 0) {
+		*tmp = NULL;
+		return -ENOMEM;
+	}
+	fd = open(*tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -errno : fd;
+}
 
 /* Files beside a dump. They are found by its name, so the dump is removed last. */
 static const char *const companions[] = { ".json", ".tar.bz2" };

@@ -25,6 +25,7 @@ struct dump_files {
 	size_t			nr;
 };
 
+int dump__create_temporary(const char *path, char **tmp);
 int dump_files__list(const char *out, struct dump_files *df);
 void dump_files__free(struct dump_files *df);
 int dump_files__remove(const char *path);

@@ -7,6 +7,7 @@
  */
 #include "manifest.h"
 #include "dump.h"
+#include "files.h"
 #include "../../debug.h"
 #include "../../json-reader.h"
 #include "../../json-writer.h"
