@@ -157,7 +157,7 @@ struct perf_snapshot {
 	const unsigned char		*data;		/* of the ring buffer */
 	size_t				size;		/* of the ring buffer */
 	size_t				page_size;
-	unsigned int			unknown;	/* methods that the kernel does not support */
+	unsigned int			unknown;	/* unsupported methods */
 
 	/* The copy. Byte 0 is at position info.head. */
 	unsigned char			*copy;

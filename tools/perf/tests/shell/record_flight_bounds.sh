@@ -391,7 +391,7 @@ refuses()
 	fails 1 'max-files is for a flight recorder' perf record --max-files 3 -a true
 	fails 1 'max-disk is for a flight recorder' perf record --max-disk 3M -a true
 	fails 1 'on-dump is for a flight recorder' perf record --on-dump true -a true
-	fails 129 'max-disk 3: a size' perf record -M 4M --max-disk 3 -a
+	fails 129 'max-disk 3: invalid size' perf record -M 4M --max-disk 3 -a
 }
 
 # With a server on the loopback device

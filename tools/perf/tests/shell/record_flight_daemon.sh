@@ -74,7 +74,7 @@ is_alone()
 		perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/a"
 	kill -0 "$RECORDER"
 	[ "$(cat "$TMP/a.pid")" = "$RECORDER" ]
-	fails 1 "runs, pid $RECORDER: SIGUSR2" perf record --combine -o "$TMP/a"
+	fails 1 "is running .pid $RECORDER.*SIGUSR2" perf record --combine -o "$TMP/a"
 	# With another name there may be another one.
 	start_daemon "$TMP/b" -M 8M -e cpu-clock -F 99 -a
 	kill -TERM "$RECORDER"
@@ -119,7 +119,7 @@ stale_files()
 tells_why_not()
 {
 	fails_somehow 'No such file' perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/none/d"
-	fails_somehow 'cannot be opened: No such' perf record --daemon -M 8M -e cpu-clock -a \
+	fails_somehow 'cannot open the map .*: No such' perf record --daemon -M 8M -e cpu-clock -a \
 		-o "$TMP/d" --trigger "bpf:$TMP/none"
 	fails_somehow 'does not support --daemon' perf record --daemon -M 8M --dry-run -a -o "$TMP/d"
 	fails 1 'daemon is for a flight recorder' perf record --daemon -a true

@@ -49,7 +49,8 @@ static int parse_size(const char *option, const char *str, u64 *value)
 	unsigned long size = parse_tag_value(str, tags);
 
 	if (size == -1UL || size < MIN_SIZE) {
-		pr_err("%s %s: invalid size. Use a size of at least 1M, such as 64M or 1G.\n", option, str);
+		pr_err("%s %s: invalid size. Use a size of at least 1M, such as 64M or 1G.\n",
+		       option, str);
 		return -1;
 	}
 	*value = size;

@@ -401,7 +401,8 @@ static void maker__unclaim_error(struct maker *m, int err)
 
 	switch (err) {
 	case -EEXIST:
-		pr_err("Another process has just created a persistent session '%s'. Use another name, --add or --replace.\n", m->name);
+		pr_err("Another process has just created a persistent session '%s'. Use another name, --add or --replace.\n",
+		       m->name);
 		break;
 	case -EDQUOT:
 		pr_err("The limit of persistent sessions (/proc/sys/kernel/perf_persistent_max) is reached: end a session (perf ctl -l, perf ctl -d NAME).\n");
