@@ -25,7 +25,7 @@ PARAMS=(
 	bad_size:cpu-clock:64Q
 	too_large:cpu-clock:2G
 	mce_record:cpu-clock
-	period:cpu-clock
+	event7:cpu-clock
 	no_events
 	last:cpu-clock:5000
 )
@@ -57,7 +57,7 @@ bad_ones_are_named()
 {
 	local param
 	for param in bad_event:no:such_event bad_size:cpu-clock:64Q too_large:cpu-clock:2G \
-		     mce_record:cpu-clock period:cpu-clock no_events; do
+		     mce_record:cpu-clock event7:cpu-clock no_events; do
 		dmesg | grep -F "perf_persistent: cannot start perf_persistent=$param: -" ||
 			return 1
 	done
