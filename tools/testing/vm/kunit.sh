@@ -3,7 +3,8 @@
 #
 # Run the KUnit suites of config/kunit-suites.config on a variant, and print the kernel's
 # log, which is KTAP. They run before there is an init. Of base and patched a small kernel is
-# built, which has them: the variants themselves are without. Debug has them, and ours.
+# built, which has them, and of patched ours that take long: the variants themselves are
+# without. Debug has all of them, ours with smaller counts.
 # Status 99: the log has a splat, or no end.
 #
 # usage: kunit.sh [base|patched|debug]
@@ -20,7 +21,7 @@ export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHA
 configure()
 {
 	local files=("$CONFIG/kunit.config" "$CONFIG/kunit-suites.config") line
-	[ "$VARIANT" = base ] || files+=("$CONFIG/patched.config")
+	[ "$VARIANT" = base ] || files+=("$CONFIG/patched.config" "$CONFIG/kunit-ours.config")
 	cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$WORK/.want.new"
 	if ! cmp -s "$WORK/.want.new" "$WORK/.want"; then
 		make -s -C "$BUILD/$VARIANT/src" O="$WORK" \
