@@ -167,7 +167,11 @@ try_again()
 		run_variant patched || return 1
 		mv "$OUT/patched" "$OUT/patched.again"
 		WORSE=$worse awk '
-			BEGIN { n = split(ENVIRON["WORSE"], list, "\n"); while (n) again[list[n--]] = 1 }
+			BEGIN {
+				n = split(ENVIRON["WORSE"], list, "\n")
+				while (n)
+					again[list[n--]] = 1
+			}
 			{ name = $0; sub(/: [^:]*$/, "", name) }
 			(name in again) == (FILENAME ~ /again$/)' \
 			"$OUT/patched.before" "$OUT/patched.again" >"$OUT/patched"

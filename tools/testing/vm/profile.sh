@@ -53,7 +53,7 @@ main()
 	export OUT=$DIR VARIANT ICOUNT=1 ACCEL=single SMP=1
 	APPEND="nokaslr ${APPEND:-}" \
 	QEMU_EXTRA="-plugin $DIR/profile-plugin.so,mark=$address,out=$DIR/counts" \
-	CMD="$runner bash $DIR/command; status=\$?; cat /proc/kallsyms >$DIR/kallsyms; exit \$status" \
+	CMD="$runner bash $DIR/command; rc=\$?; cat /proc/kallsyms >$DIR/kallsyms; exit \$rc" \
 		"$VM/vm.sh"
 	[ -e "$DIR/counts.1" ] ||
 		die "nothing was counted: with MARKS=own, CMD calls sched_rr_get_interval() twice"

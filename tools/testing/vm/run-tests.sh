@@ -191,11 +191,12 @@ judge_boot()
 	read -ra names <<<"${members[$first]}"
 	for name in "${names[@]}"; do
 		sed -n "/^@@ begin $name\$/,/^@@ end $name /{/^@@ /!p}" "$boot" >"$LOGS/$name.log"
-		read -r status secs < <(sed -nE "s/^@@ end $name ([0-9]+ [0-9]+)\r?$/\1/p" "$boot") ||
-			lost=1
+		read -r status secs < \
+			<(sed -nE "s/^@@ end $name ([0-9]+ [0-9]+)\r?$/\1/p" "$boot") || lost=1
 		if [ -z "$status" ]; then
 			status=$((rc ? rc : 98))
-			[ -s "$LOGS/$name.log" ] || grep '^vm\.sh: ' "$boot" >"$LOGS/$name.log" || true
+			[ -s "$LOGS/$name.log" ] ||
+				grep '^vm\.sh: ' "$boot" >"$LOGS/$name.log" || true
 		fi
 		status_of[$name]=$status
 		took[$name]=${secs:-0}

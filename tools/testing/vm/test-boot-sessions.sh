@@ -121,7 +121,8 @@ inject()
 	while read -r line; do
 		printf '%s\n' "$line"
 		[[ $line != *"ready for the machine check"* ]] ||
-			echo "$MCE" | timeout 300 socat -t 100 - "UNIX-CONNECT:$1" >/dev/null || true
+			echo "$MCE" |
+				timeout 300 socat -t 100 - "UNIX-CONNECT:$1" >/dev/null || true
 	done
 }
 

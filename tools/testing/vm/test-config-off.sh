@@ -3,8 +3,8 @@
 #
 # With the series' options off, its hooks vanish: kernel/events builds, core.o
 # refers to nothing of ours (but per-task data and the memory of ring buffers, which
-# replace what the base always has, and have no option), and the ioctl entry is the base's, instruction by
-# instruction, so that each of our ioctls ends in the base's ENOTTY.
+# replace what the base always has, and have no option), and the ioctl entry is the
+# base's, instruction by instruction, so that each of our ioctls ends in the base's ENOTTY.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -33,13 +33,15 @@ options_are_off()
 		! grep -q "^$option=" "$OFF/.config" || { echo "$option is on"; return 1; }
 	done
 	! compgen -G "$OFF/kernel/events/persistent/*.o" &&
-		[ ! -e "$OFF/kernel/events/rb_seal.o" ] && [ ! -e "$OFF/kernel/events/rb_snapshot.o" ]
+		[ ! -e "$OFF/kernel/events/rb_seal.o" ] &&
+		[ ! -e "$OFF/kernel/events/rb_snapshot.o" ]
 }
 
 no_symbols()
 {
 	! nm "$OFF/kernel/events/core.o" "$OFF/kernel/events/ring_buffer.o" |
-		grep -E 'perf_(persistent|rb_reserved|rb_seal|rb_allow|rb_toggle|event_reinstall|event_.*away)'
+		grep -E -e 'perf_(persistent|rb_reserved|rb_seal|rb_allow|rb_toggle)' \
+			-e 'perf_event_(reinstall|.*away)'
 }
 
 # A function's instructions without their addresses

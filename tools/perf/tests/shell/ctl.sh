@@ -505,7 +505,7 @@ names_the_readers()
 	lacks '^tr$' sessions
 	timeout 300 sh -c "echo >'$TMP/go'"
 	wait $reader
-	grep -q "^session 'tr' ended; .* when these processes have closed it: $reader (perf)$" <<<"$text"
+	grep -q "^session 'tr' ended; .* these processes have closed it: $reader (perf)$" <<<"$text"
 	has . perf script -i "$TMP/tr" -F time
 	perf record -q -P tr -e cpu-clock -C 0
 	[ "$(perf ctl -d tr)" = "session 'tr' ended" ]

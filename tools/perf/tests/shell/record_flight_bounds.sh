@@ -368,8 +368,9 @@ uploads_end()
 	serve "$store"
 	make_upload dump
 	for what in 'stall STALL=2' 'trickle LIMIT=2'; do
-		fails 1 'dump is not in .*; it stays on this disk' timeout 300 env PAUSES=1 \
-			"${what#* }" "$UPLOAD" "http://127.0.0.1:$(cat "$store/port")/${what% *}" dump
+		fails 1 'dump is not in .*; it stays on this disk' timeout 300 \
+			env PAUSES=1 "${what#* }" "$UPLOAD" \
+			"http://127.0.0.1:$(cat "$store/port")/${what% *}" dump
 	done
 	not is_uploaded dump .
 }

@@ -186,7 +186,8 @@ survives_broken_parts()
 			    open(name, 'wb').write(data)
 		END
 		rc=0
-		timeout 300 perf record -q --combine --keep -o "$TMP/broken/a" 2>"$TMP/said" || rc=$?
+		timeout 300 perf record -q --combine --keep -o "$TMP/broken/a" 2>"$TMP/said" ||
+			rc=$?
 		[ $rc -le 1 ] || { cat "$TMP/said"; echo "seed $i: status $rc"; return 1; }
 		broken=$((broken + rc))
 	done
