@@ -79,6 +79,7 @@ struct record_source_ops {
  * @flight: the flight recorder that the records go to, or NULL
  * @fd: to be polled for POLLIN; of a source with ->read()
  * @err: the first error of ->read()
+ * @looped: the main loop has begun
  * @ended: there can be no more records
  */
 struct record_source {
@@ -90,6 +91,7 @@ struct record_source {
 	struct flight_recorder		*flight;
 	int				fd;
 	int				err;
+	bool				looped;
 	bool				ended;
 };
 
@@ -118,9 +120,17 @@ static inline int record_source__synthesize(struct record_source *src)
 
 static inline int record_source__read(struct record_source *src, bool last)
 {
+	if (!last)
+		src->looped = true;
 	if (!src->err)
 		src->err = src->ops->read(src, last);
 	return src->err;
+}
+
+/* Had the main loop begun? Before that a workload may not have been started. */
+static inline bool record_source__was_read(const struct record_source *src)
+{
+	return src && src->looped;
 }
 
 static inline int record_source__error(const struct record_source *src)

@@ -353,7 +353,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 		flight_store__finish_round(&fr->store, rdclock());
 	end_job(fr);
 	correct_manifest(fr);
-	if (dump && !fr->stopped) {
+	if (dump && !fr->stopped && !fr->opts->dry_run) {
 		err = begin_dump(fr, NULL, "the recorder ends");
 		end_job(fr);
 	}

@@ -192,6 +192,12 @@ static const char *next_name(DIR *stream)
 	return d ? d->d_name : NULL;
 }
 
+/* One more of those that may be looked at? */
+static bool take_one(int *left)
+{
+	return *left > 0 && (*left)--;
+}
+
 /*
  * look_in - all entries of a directory
  * @look: the search
@@ -210,7 +216,7 @@ static int look_in(struct look *look, int dir, uid_t uid, int *left)
 		return 0;
 	}
 	while (!err && goes_on(look) && (name = next_name(stream)) != NULL) {
-		if (!(*left)--) {
+		if (!take_one(left)) {
 			leave_out(look, "user %u has more than %d entries", uid, MAX_ENTRIES);
 			break;
 		}
@@ -291,7 +297,7 @@ static int look_at_dirs(struct look *look, int root, const char *parent, const c
 	int err = 0, dir;
 
 	while (stream && !err && goes_on(look) && (name = next_name(stream)) != NULL) {
-		if (left && !(*left)--) {
+		if (left && !take_one(left)) {
 			leave_out(look, "a container has more than %d entries", MAX_ENTRIES);
 			break;
 		}
@@ -372,11 +378,14 @@ static int look_as_process(struct look *look, int process)
 	int left = MAX_ENTRIES, root, err;
 	bool ours;
 
-	if (!owns_mounts(process, &ours))
-		return 0;
+	/* Before the check: a process cannot come back from a user namespace of its own. */
 	root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return 0;
+	if (!owns_mounts(process, &ours)) {
+		close(root);
+		return 0;
+	}
 	look->process = ours ? -1 : process;
 	err = look_below(look, root, WHOSE_ANY, &left);
 	look->process = -1;
