@@ -19,7 +19,7 @@
  *	    member.c			an event in a session: buffer, charge, state
  *	----------------------------------------------------------------------------
  *	../internal.h			core.c, ring_buffer.c, rb_charge.c, rb_memory.c,
- *					rb_seal.c
+ *					rb_seal.c, rb_snapshot.c
  */
 #ifndef _KERNEL_EVENTS_PERSISTENT_INTERNAL_H
 #define _KERNEL_EVENTS_PERSISTENT_INTERNAL_H

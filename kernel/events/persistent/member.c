@@ -232,7 +232,7 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	int err;
 
 	if (!shared) {
-		/* The last mapping is going away: perf_mmap_put() waits for event->mmap_mutex. */
+		/* The last mapping is gone: perf_mmap_put() is about to detach the buffer. */
 		if (!atomic_read(&rb->mmap_count))
 			return -EAGAIN;
 

@@ -76,8 +76,9 @@
  *    attributes that make exec() act on the event.
  *  - The creator's mapping goes, before or after its file is closed, before or after
  *    UNCLAIM returns: perf_mmap_close() decrements counts that were raised before
- *    event->persistent was set. If the count was zero already, UNCLAIM waits until the
- *    buffer is detached, and allocates a buffer.
+ *    event->persistent was set. If the event's count was zero already, its buffer is
+ *    detached, and UNCLAIM allocates one. If the event was redirected into a buffer whose
+ *    last mapping goes, UNCLAIM waits until that is detached.
  *  - CLAIM while consumers read: they can continue. Their buffer stays, and stays
  *    charged, until the last of them is closed.
  *  - A CPU goes offline and returns: see hotplug.c.

@@ -691,7 +691,7 @@ TEST_F_TIMEOUT(duels, unclaim_munmap, 3600)
 		.check	= check_unclaim_munmap,
 		.windows = {
 			{ "left:perf_rb_seal", "right:perf_mmap_close" },
-			/* The last count of the buffer is gone, the buffer is not. */
+			/* The last count of the event is about to go. */
 			{ "left:perf_rb_seal", "right:atomic_dec_and_mutex_lock" },
 		},
 	});

@@ -139,7 +139,7 @@ TEST_F(module, refused)
 {
 	int fd = open_comm(0);
 
-	EXPECT_REFUSED(EINVAL, load("name=period"));
+	EXPECT_REFUSED(EINVAL, load("name=1st"));
 	EXPECT_REFUSED(EINVAL, load("name=event1"));
 	EXPECT_REFUSED(ENOENT, load("events=no:such"));
 	EXPECT_REFUSED(ENOENT, load("events=cpu-clock,nothing"));

@@ -124,6 +124,11 @@ static void *find_function(const char *name)
 
 static bool find_functions(void)
 {
+#ifdef CONFIG_X86_KERNEL_IBT
+	/* They are no targets of indirect calls. Such a kernel boots with ibt=off. */
+	if (cpu_feature_enabled(X86_FEATURE_IBT))
+		return false;
+#endif
 	sched_cb_inc = find_function("perf_sched_cb_inc");
 	sched_cb_dec = find_function("perf_sched_cb_dec");
 	return sched_cb_inc && sched_cb_dec;
