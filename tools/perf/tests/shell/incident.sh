@@ -278,7 +278,7 @@ takes_a_task()
 reads_no_pipe()
 {
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe" 2>/dev/null
-	fails 1 'it reads a file more than once' perf script report incident -i - <"$TMP/pipe"
+	fails 1 'cannot read from a pipe' perf script report incident -i - <"$TMP/pipe"
 }
 
 # What others read holds as many samples; gecko and stackcollapse leave tracepoints out,

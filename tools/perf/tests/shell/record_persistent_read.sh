@@ -255,6 +255,22 @@ kills_only_what_is_saved_whole()
 	perf ctl -d tk
 }
 
+# The file cannot be written: the command, which waits to be started, ends. A session is
+# described once, before its records, also where the tail of the file is asked for.
+gives_up_before_a_command()
+{
+	local rc=0
+
+	mkdir "$TMP/full"
+	mount -t tmpfs -o size=4k none "$TMP/full"
+	timeout -k 5 300 perf record -q -e persistent/tr/ -o "$TMP/full/f" -- sleep 100000 ||
+		rc=$?
+	umount "$TMP/full"
+	[ $rc != 0 ] && [ $rc != 124 ] && [ $rc != 137 ]
+	perf record -q --tail-synthesize -e persistent/tr/ -o "$TMP/tail"
+	has . perf script -i "$TMP/tail" -F time
+}
+
 # A device would be lost, with /dev as with this link.
 removes_only_its_file()
 {
@@ -310,6 +326,7 @@ check "-C reads the samples of these CPUs alone" reads_some_cpus
 check "reading changes nothing" changes_nothing
 check "a session's tracepoint stays, and a file does without it" tracepoints_that_go
 check "with a command: what is there, and what comes until it ends" reads_until_a_command_ends
+check "perf does not wait for a command that was not started" gives_up_before_a_command
 check "a failure removes the file it made, and nothing else" removes_only_its_file
 check "an id is a number to its end" ids_are_numbers
 check "a session that ends while it is read" ends_while_it_is_read
