@@ -397,6 +397,34 @@ finds_those_in_containers()
 		setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus
 }
 
+# outside_chroot COMMAND...: in a mount namespace whose root is this one's; within a chroot, as
+# some test machines have, there are no user namespaces
+outside_chroot()
+{
+	cat >"$TMP/outside.py" <<-'EOF'
+	import ctypes, os, sys
+	OPEN_TREE, MOVE_MOUNT, AT_FDCWD = 428, 429, -100
+	CLONE_RECURSIVE, EMPTY_PATH = 0x8001, 4
+	libc = ctypes.CDLL(None, use_errno=True)
+	def call(*args):
+	    ret = libc.syscall(*args)
+	    if ret < 0:
+	        sys.exit(os.strerror(ctypes.get_errno()))
+	    return ret
+	tree = call(OPEN_TREE, AT_FDCWD, b"/", CLONE_RECURSIVE)
+	os.chroot(sys.argv[1])
+	for i in range(64):
+	    os.chdir("..")
+	os.chroot(".")
+	call(MOVE_MOUNT, tree, b"", AT_FDCWD, b"/", EMPTY_PATH)
+	os.fchdir(tree)
+	os.chroot(".")
+	os.close(tree)
+	os.execvp(sys.argv[2], sys.argv[2:])
+	EOF
+	exec unshare --mount python3 "$TMP/outside.py" "$TMP/mine" "$@"
+}
+
 # A mount namespace of a user without privileges: what is his is found, but he cannot make
 # root ask, or remove, what is root's, by mounting it where entries are.
 believes_no_mounts()
@@ -413,8 +441,9 @@ believes_no_mounts()
 		"$TMP/victim/stale"
 	touch -h -d '1 hour ago' "$TMP/victim/stale"
 	# shellcheck disable=SC2016 # for the shell in there
-	setpriv --reuid=65534 --clear-groups --inh-caps=-all unshare --user --map-root-user \
-		--mount sh -c 'mount -t tmpfs none /run && mkdir -p /run/perf/0 /run/perf/me &&
+	outside_chroot setpriv --reuid=65534 --clear-groups --inh-caps=-all \
+		unshare --user --map-root-user --mount sh -c '
+			mount -t tmpfs none /run && mkdir -p /run/perf/0 /run/perf/me &&
 			chmod 700 /run/perf/me && mount --bind "$1/victim" /run/perf/0 &&
 			exec python3 "$1/serve.py" "$1/mine" /run/perf/me/mine' - "$TMP" &
 	holder=$!

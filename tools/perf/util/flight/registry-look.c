@@ -18,16 +18,20 @@
  * Paths are walked one name at a time, and no link is followed: in /proc/PID/root an absolute
  * one would lead out of the container.
  *
- * In a mount namespace of his own, any user can mount directories of root, with the sockets of
- * root's daemons, on /run/perf. So only directories count there whose owner is mapped into
- * the user namespace that owns the mount namespace: he has no others' user ids. A process
- * that is not in that user namespace has no uid_map that tells, and may have another root:
- * the next process is tried.
+ * Any user can create a mount namespace and mount directories of root there, on /run/perf, with
+ * the sockets of root's daemons. So a directory in another mount namespace counts only if its
+ * owner is mapped into the user namespace that owns the mounts: a user can map no ids but his
+ * own. /proc/PID/uid_map tells, of a process in that very user namespace. Other processes are
+ * skipped; they may have called chroot() as well.
  *
  * A directory of another user and a mount namespace may have MAX_ENTRIES names, all together
  * may have MAX_FOUND, and the whole look takes FIND_S: what is beyond that is left out, and
  * the user is told so in one sentence. The user's own entries come first, then those of
  * this namespace, so that others cannot use up either.
+ *
+ * None of this waits for anybody, with one exception: a FUSE file system that a user mounts
+ * below /run/user and opens to root, which takes user_allow_other in /etc/fuse.conf. Whatever
+ * root looks up there waits for that user.
  */
 #include "registry.h"
 #include "../debug.h"
@@ -164,7 +168,7 @@ static bool goes_on(struct look *look)
 	return false;
 }
 
-/* Only the owner of the directory can enter himself there. */
+/* It counts only if the owner of the directory listens there. */
 static int add_entry(struct look *look, int dir, const char *name, uid_t uid)
 {
 	int fd = flight_registry__connect(dir, name, uid);
@@ -181,7 +185,7 @@ static int add_entry(struct look *look, int dir, const char *name, uid_t uid)
 	return look->found(look->data, fd, peer.pid);
 }
 
-/* The next name in it, or NULL at the end; those with a dot are nobody's. */
+/* The next name, or NULL at the end. An entry does not begin with a dot. */
 static const char *next_name(DIR *stream)
 {
 	struct dirent *d;
@@ -270,7 +274,7 @@ static int look_at_dir(struct look *look, int parent, const char *name, enum who
 	return look_in(look, dir, st.st_uid, left ?: &own_left);
 }
 
-/* Namespaces that share it look there once; our own user's and all others' are two passes. */
+/* Namespaces may share it. It is read once for our own entries, and once for the others. */
 static DIR *open_parent(struct look *look, int root, const char *name, enum whose whose)
 {
 	int run = openat(root, "run", FLIGHT_OPEN_DIR), dir;
@@ -318,7 +322,7 @@ static int look_below(struct look *look, int root, enum whose whose, int *left)
 	       look_at_dirs(look, root, "user", "perf", whose, left);
 }
 
-/* Wherever it is; root does not use that of the user whom it was before. */
+/* It need not be in /run/user. After sudo it may be another user's. */
 static int look_at_xdg_dir(struct look *look)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");

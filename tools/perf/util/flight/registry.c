@@ -12,9 +12,9 @@
  *	/run/user/1000/perf/perf.data.1203	$XDG_RUNTIME_DIR/perf of a user
  *
  * The entry is the socket itself, not a file that names one: it holds nothing that could be
- * wrong or out of date, and no path that somebody else chose is ever followed.
+ * wrong or out of date, and no path that another user chose is ever followed.
  *
- * flight_registry__enter() takes the first of these directories that there is:
+ * flight_registry__enter() takes the first of these directories that can be used:
  *
  *	the one of $RUNTIME_DIRECTORY that is in /run/perf (systemd makes it)
  *	root: /run/perf/0, which is made, as is /run/perf if tmpfiles.d has not made it
@@ -27,8 +27,9 @@
  *
  * A recorder that is killed leaves its entry behind. connect() then fails with
  * ECONNREFUSED, in whatever mount and PID namespace. A recorder that is between its bind()
- * and its listen() refuses as well: entries are stale after STALE_S. Whoever looks removes
- * them, as far as he may: root, and their user.
+ * and its listen() refuses as well, so an entry is stale only if it is older than STALE_S.
+ * Stale entries are removed by perf ctl of root or of their owner, and by the owner's next
+ * recorder.
  *
  * registry-look.c finds the entries.
  *
@@ -222,7 +223,7 @@ static int open_own_dir(struct refusal *refusal)
 	return note(refusal, dir, path);
 }
 
-/* What recorders that were killed have left would stay where nobody looks. */
+/* Entries of killed recorders would pile up where perf ctl is never run. */
 static void remove_stale(int dir)
 {
 	int copy = openat(dir, ".", FLIGHT_OPEN_DIR), left = MAX_STALE;
