@@ -11,40 +11,22 @@
  * translates again, as after a change of its code, gets a second counter; the report
  * adds them.
  *
- * QEMU's Debian package has no header for plugins. What is used of the interface
- * (version 1, see "TCG Plugins" in QEMU's documentation) is declared here.
+ * QEMU's Debian package has no header for plugins: see qemu-plugin.h.
  *
  * usage: qemu-system-x86_64 ... -plugin profile-plugin.so,mark=ADDRESS,out=FILE
  */
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "qemu-plugin.h"
+
 #define EXPORT		__attribute__((visibility("default")))
 #define MAX_PATH	4096
 
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_info_t;
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-
-void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
-		void (*cb)(uint64_t id, struct qemu_plugin_tb *tb));
-void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb,
-		enum qemu_plugin_op op, void *counter, uint64_t value);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
-		void (*cb)(unsigned int vcpu, void *data),
-		enum qemu_plugin_cb_flags flags, void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-
 EXPORT int qemu_plugin_version = 1;
-EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_info_t *info, int argc, char **argv);
 
 /**
  * struct block - a translated block, never freed: QEMU writes to its counter
@@ -91,9 +73,9 @@ static void end(unsigned int number)
 	for (struct block *b = blocks; b; b = b->next) {
 		if (b->executed == b->marked)
 			continue;
-		fprintf(f, "%" PRIu64, b->executed - b->marked);
+		fprintf(f, "%llu", (unsigned long long)(b->executed - b->marked));
 		for (size_t i = 0; i < b->nr; i++)
-			fprintf(f, " %" PRIx64, b->address[i]);
+			fprintf(f, " %llx", (unsigned long long)b->address[i]);
 		fputc('\n', f);
 	}
 	if (fclose(f))

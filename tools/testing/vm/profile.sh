@@ -27,7 +27,8 @@ compile()
 {
 	local source=$1 product=$2
 	shift 2
-	[ "$product" -nt "$source" ] || gcc -O2 -Wall -Wextra -Werror "$@" -o "$product" "$source"
+	[[ $product -nt $source && $product -nt $VM/qemu-plugin.h ]] ||
+		gcc -O2 -Wall -Wextra -Werror "$@" -o "$product" "$source"
 }
 
 main()

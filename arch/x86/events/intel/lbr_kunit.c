@@ -62,13 +62,13 @@
 #define intel_pmu_lbr_swap_task_ctx	sim_lbr_swap_task_ctx
 
 #include <kunit/test.h>
+#include <linux/cpufeature.h>
 #include <linux/perf_event.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
 #include <asm/cpu.h>
 #include <asm/cpu_device_id.h>
-#include <asm/cpufeature.h>
 #include <asm/fpu/xstate.h>
 #include <asm/intel_ds.h>
 #include <asm/msr.h>
@@ -93,6 +93,7 @@ static u64 sim_rdmsr(u32 msr);
 static void sim_wrmsr(u32 msr, u64 val);
 static bool sim_has(unsigned int feature);
 static struct cpu_hw_events *sim_cpuc(int cpu);
+static struct cpu_hw_events *sim_cpuc_of(const void __percpu *hw_events, int cpu);
 static int sim_processor_id(void);
 static void sim_cpuid(unsigned int op, unsigned int *eax, unsigned int *ebx, unsigned int *ecx,
 		      unsigned int *edx);
@@ -108,7 +109,6 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #undef this_cpu_ptr
 #undef per_cpu_ptr
 #undef smp_processor_id
-#undef for_each_possible_cpu
 #undef cpu_to_node
 #undef cpuid
 #undef pr_cont
@@ -119,18 +119,17 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #define wrmsrl_safe(msr, val)		({ sim_wrmsr(msr, val); 0; })
 #define static_cpu_has(feature)		sim_has(feature)
 #define boot_cpu_has(feature)		sim_has(feature)
-#define this_cpu_ptr(ptr)		sim_cpuc(sim_processor_id())
-#define per_cpu_ptr(ptr, cpu)		sim_cpuc(cpu)
+#define this_cpu_ptr(...)		sim_cpuc(sim_processor_id())
+#define per_cpu_ptr(...)		sim_cpuc_of(__VA_ARGS__)
 #define smp_processor_id()		sim_processor_id()
-#define for_each_possible_cpu(cpu)	for ((cpu) = 0; (cpu) < SIM_CPUS; (cpu)++)
-#define cpu_to_node(cpu)		NUMA_NO_NODE
+#define cpu_to_node(...)		NUMA_NO_NODE
 #define cpuid				sim_cpuid
 #define pr_cont				no_printk
 #define __init
-#define EXPORT_SYMBOL_GPL(symbol)
-#define setup_clear_cpu_cap(feature)	do { } while (0)
-#define perf_sched_cb_inc(pmu)		do { } while (0)
-#define perf_sched_cb_dec(pmu)		do { } while (0)
+#define EXPORT_SYMBOL_GPL(...)
+#define setup_clear_cpu_cap(...)	do { } while (0)
+#define perf_sched_cb_inc(...)		do { } while (0)
+#define perf_sched_cb_dec(...)		do { } while (0)
 #define xfeature_size			sim_xfeature_size
 #define xsaves				sim_xsaves
 #define xrstors				sim_xrstors
@@ -233,9 +232,15 @@ static struct {
 
 struct x86_pmu sim_x86_pmu;
 
+/* The kernel may have more CPUs than are simulated, or fewer. */
 static struct cpu_hw_events *sim_cpuc(int cpu)
 {
-	return sim.cpus[cpu].cpuc;
+	return sim.cpus[cpu % SIM_CPUS].cpuc;
+}
+
+static struct cpu_hw_events *sim_cpuc_of(const void __percpu *hw_events, int cpu)
+{
+	return sim_cpuc(cpu);
 }
 
 static int sim_processor_id(void)
@@ -881,6 +886,7 @@ static struct kunit_suite lbr_suite = {
 	.test_cases	= lbr_cases,
 	.exit		= lbr_test_exit,
 };
+
 kunit_test_suite(lbr_suite);
 
 MODULE_DESCRIPTION("KUnit tests of LBR call stacks");

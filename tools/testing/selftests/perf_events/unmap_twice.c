@@ -100,8 +100,8 @@ static unsigned int map_and_unmap(struct rendezvous *r, int side, int fd, size_t
 		}
 		if (!meet(r, side, 2 * round))
 			break;
-		for (volatile int skew = rand_r(&seed) % MAX_SKEW; skew > 0; skew--)
-			;
+		for (int skew = rand_r(&seed) % MAX_SKEW; skew > 0; skew--)
+			__asm__ __volatile__("" ::: "memory");
 		munmap(base, size);
 	}
 	return round - 1;
