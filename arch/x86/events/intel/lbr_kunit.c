@@ -126,7 +126,8 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #define cpuid				sim_cpuid
 #define pr_cont				no_printk
 #define __init
-#define EXPORT_SYMBOL_GPL(...)
+#define EXPORT_SYMBOL_GPL		sim_nothing
+#define sim_nothing(...)
 #define setup_clear_cpu_cap(...)	do { } while (0)
 #define perf_sched_cb_inc(...)		do { } while (0)
 #define perf_sched_cb_dec(...)		do { } while (0)
