@@ -72,7 +72,7 @@ terminal()
 		sleep 5; pkill -KILL shopd
 		perf ctl -l
 		perf record -e persistent/blackbox/ -N -o crash.data
-		perf report -i crash.data -q --stdio --no-children -g none --percent-limit 2
+		perf report -i crash.data -q --stdio --no-children -g none --percent-limit 4
 		perf ctl -d blackbox
 	END
 }

@@ -23,7 +23,7 @@ from webdriver import Browser
 # In CSS pixels; each is 1.5 pixels of the picture, so that text can be read at half the size.
 WIDTH, RATIO = 1080, 1.5
 INCIDENT_HEIGHT = 900
-TERMINAL_HEIGHT = 660
+TERMINAL_HEIGHT = 780
 # Seconds of the time before, and after, that are selected with the incident.
 BEFORE, AFTER = 0.15, 0.02
 # Of the timeline's canvas, as in incident.js: left and right of the samples, and a CPU's row.
