@@ -16,8 +16,10 @@ set -uo pipefail
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
+# shellcheck source=tools/testing/vm/mirror.sh
+. "${BASH_SOURCE[0]%/*}/mirror.sh"
 
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
+MIRROR=${MIRROR:-$(debian_mirror)}
 LIMIT=${LIMIT:-7200}
 ROOTS=$BUILD/roots
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin

@@ -19,11 +19,13 @@ set -uo pipefail
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
+# shellcheck source=tools/testing/vm/mirror.sh
+. "${BASH_SOURCE[0]%/*}/mirror.sh"
 
 DEB=$BUILD/deb
 WORK=$BUILD/deb/test
 ROOT=$WORK/root
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
+MIRROR=${MIRROR:-$(debian_mirror)}
 SUITE=$(. /etc/os-release && echo "$VERSION_CODENAME")
 INCLUDE=systemd,systemd-sysv,udev,kmod,initramfs-tools,zstd,bash-completion,man-db,procps,socat
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
