@@ -2,17 +2,16 @@
 /*
  * Snapshots of several buffers, close together
  *
- * A dump of a machine is made of one buffer for each CPU. What is slow, and does not have to
- * be done between the first copy and the last, would let the buffers cover different times:
- * page faults in fresh memory, looking at records, writing them. So a take has two passes
- * over the set. The first one allocates, the second one copies; all else is the caller's,
- * after that.
+ * A dump of a machine consists of one buffer for each CPU. The buffers cover the same time
+ * only if their copies follow each other closely. Therefore perf_snapshot_set__take() makes
+ * two passes over the set: the first one allocates and populates memory, the second one
+ * copies. The caller looks at the records and writes them afterwards.
  *
- * A set does not own its snapshots. Readers keep them with what they know of a buffer, and a
- * thread may read some of the buffers that another one reads as a whole.
+ * A set does not own its snapshots. A reader can keep them together with other data of the
+ * buffer, and a snapshot can be in several sets.
  *
- * A take costs two passes over the snapshots and the bytes that are copied: incremental, the
- * work is linear in what is new, however large the buffers are.
+ * The cost is two passes over the snapshots, and the bytes that are copied. For incremental
+ * snapshots, these are the new records, regardless of the size of the buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,6 +85,14 @@ void perf_snapshot_set__release(struct perf_snapshot_set *set)
 
 	for (i = 0; i < set->nr; i++)
 		perf_snapshot__release(set->snaps[i]);
+}
+
+void perf_snapshot_set__trim(struct perf_snapshot_set *set)
+{
+	size_t i;
+
+	for (i = 0; i < set->nr; i++)
+		perf_snapshot__trim(set->snaps[i]);
 }
 
 int perf_snapshot_set__take(struct perf_snapshot_set *set, unsigned int flags)

@@ -26,8 +26,8 @@
  *
  * Proof: a byte below this bound is in some piece i. Either good_i >= to_i, and
  * the piece is intact, or good_i < to_i, and the byte is below good_i. This
- * needs only that behind never decreases, and that a piece is verified after it
- * was copied. What is lost is usually only what was written while the first
+ * requires only that behind never decreases, and that a piece is verified after
+ * it was copied. Usually only as much is lost as was written while the first
  * piece was copied. The first piece is therefore small, and each further piece
  * is as long as all pieces before it together. Copying it takes as long as they
  * took, so a writer that is at most half as fast as the copy has not reached it
@@ -38,7 +38,9 @@
  * overwritten old bytes, too. There are three methods, tried in this order:
  *
  *   ioctl  PERF_EVENT_IOC_RESERVED_HEAD returns what the kernel has reserved.
- *	    The writer is not disturbed. Kernels without it return ENOTTY.
+ *	    Kernels without it return ENOTTY. On x86 the writer is not disturbed.
+ *	    On other machines the kernel may have to interrupt the writing CPU.
+ *	    It returns EPERM for a nohz_full CPU if CAP_PERFMON is missing.
  *
  *   hop    Writers run with preemption disabled. If a thread runs in user mode
  *	    on the writing CPU, no record is incomplete there, and it may use
@@ -57,8 +59,20 @@
  *
  * If less than half of the copy is intact, it is repeated: once with the same
  * length, because most often the reader was preempted, and then with half the
- * length. This copies the newest half and takes half the time. The next method
- * is tried if even a single page repeatedly fails.
+ * length. This copies the newest half and takes half the time. If a copy of one
+ * page or less fails MAX_PAGE_TRIES times, the next method is tried.
+ *
+ * The cost of an incremental snapshot depends on the new records only. If data_head
+ * has not moved, the snapshot copies and allocates nothing and makes no system
+ * call. The memory of the copy can be kept for the next snapshot.
+ * perf_snapshot__trim() reduces it to what recent snapshots needed. A copy that is
+ * made for an incremental snapshot uses no huge pages, which would be mostly unused.
+ *
+ * Parts: the newest bytes, or the oldest ones, can be copied alone. Steps 1 to 3
+ * apply to them unchanged, because a bound of the whole copy is a bound of each
+ * part of it. Records of a backward buffer can only be walked towards older ones,
+ * so the oldest bytes may begin in the middle of a record. The caller has to find
+ * the first record.
  *
  * No data in shared memory is trusted. The length of the mapping determines the
  * position of the data. head only selects an offset in it. A record must have at
@@ -117,9 +131,15 @@
 
 /*
  * The memory of the copy is populated for the content of the buffer and, in addition,
- * for a fraction (1/MARGIN) of its size, for records that arrive meanwhile.
+ * for a fraction (1/MARGIN) of its size, for records that arrive meanwhile: at most for
+ * as much as it holds, and MIN_MARGIN.
  */
 #define MARGIN		8
+#define MIN_MARGIN	65536
+
+/* perf_snapshot__trim() forgets what was needed after about so many snapshots. */
+#define KEEP_PASSES	8
+
 #ifndef MADV_POPULATE_WRITE
 # define MADV_POPULATE_WRITE	23
 #endif
@@ -164,6 +184,15 @@ struct perf_snapshot {
 	size_t				populated;
 	size_t				copied;
 	size_t				intact;
+	bool				small_pages;	/* no huge pages */
+
+	/* What of it is wanted: the newest @max bytes without the newest @from. */
+	size_t				max;
+	size_t				from;
+	size_t				oldest;		/* bytes; 0: all */
+
+	/* What recent snapshots needed: decays. */
+	size_t				keep;
 
 	/* Offsets in the copy, newest record first, in units of RECORD_ALIGN. */
 	uint32_t			*records;
@@ -172,6 +201,7 @@ struct perf_snapshot {
 
 	/* Incremental reading: where the last snapshot began. */
 	uint64_t			last_head;
+	enum perf_snapshot_way		last_way;
 	bool				has_last;
 	bool				incremental;
 };
@@ -251,7 +281,9 @@ static void verify_piece(struct perf_snapshot *snap, size_t to, uint64_t behind)
 /* Too little is intact: make a shorter copy instead. */
 static bool is_lapped(const struct perf_snapshot *snap)
 {
-	return snap->copied > snap->page_size && snap->intact < snap->copied / 2;
+	size_t middle = snap->from + (snap->copied - snap->from) / 2;
+
+	return snap->copied > snap->page_size && snap->intact < middle;
 }
 
 /*
@@ -261,7 +293,7 @@ static bool is_lapped(const struct perf_snapshot *snap)
 static int copy_ring(struct perf_snapshot *snap, size_t max, size_t first,
 		     int (*reserved)(struct perf_snapshot *snap, uint64_t *behind))
 {
-	size_t len, to, done = 0;
+	size_t len, all, to, done = 0;
 	uint64_t behind = 0;
 	int err;
 
@@ -274,19 +306,24 @@ static int copy_ring(struct perf_snapshot *snap, size_t max, size_t first,
 		len = max;
 	snap->copied = len;
 	snap->intact = len;
+	snap->from = snap->oldest && snap->oldest < len ? len - snap->oldest : 0;
+	all = len - snap->from;
+	/* A part is as small as a piece. */
+	if (snap->max < snap->size)
+		first = all;
 
 	do {
 		to = len - done;
 		done = done ? 2 * done : first;
-		if (done > len)
-			done = len;
+		if (done > all)
+			done = all;
 		copy_piece(snap, len - done, to);
 
 		err = reserved(snap, &behind);
 		if (err)
 			return err;
 		verify_piece(snap, to, behind);
-	} while (done < len && !is_lapped(snap));
+	} while (done < all && !is_lapped(snap));
 
 	return 0;
 }
@@ -538,7 +575,7 @@ static int conclude(struct perf_snapshot *snap)
 static int take_one_way(struct perf_snapshot *snap,
 			int (*take)(struct perf_snapshot *snap, size_t max))
 {
-	size_t max = snap->size;
+	size_t max = snap->max;
 	int err, tries = 0;
 
 	for (;;) {
@@ -546,7 +583,11 @@ static int take_one_way(struct perf_snapshot *snap,
 		if (err)
 			return err;
 
-		if (!is_lapped(snap)) {
+		/* Where a record begins is not known. */
+		if (snap->oldest && !is_lapped(snap) &&
+		    (snap->intact > snap->from || !snap->copied))
+			return 0;
+		if (!snap->oldest && !is_lapped(snap)) {
 			err = index_records(snap);
 			if (err)
 				return err;
@@ -578,34 +619,57 @@ static void forget(struct perf_snapshot *snap)
  * Populate the memory of the copy: page faults during the copy would let the writer run
  * ahead. A buffer that is not full, or has little new, gets only what it needs.
  */
-static void populate(struct perf_snapshot *snap)
+static void populate(struct perf_snapshot *snap, uint64_t len)
 {
-	uint64_t len = wanted(snap, load_head(snap));
 	size_t margin = (snap->incremental ? len : snap->size) / MARGIN;
 
+	/* What is nearly empty does not fill up meanwhile. */
+	if (margin > len + MIN_MARGIN)
+		margin = len + MIN_MARGIN;
+	if (len > snap->max)
+		len = snap->max;
 	if (snap->populated && len <= snap->populated)
 		return;
-	len = len + margin < snap->size ? len + margin : snap->size;
+	len = len + margin < snap->max ? len + margin : snap->max;
 	len = (len + snap->page_size - 1) & ~(uint64_t)(snap->page_size - 1);
 	/* Kernels before 5.14 do not support this; the snapshot is then shorter. */
 	madvise(snap->copy + snap->populated, len - snap->populated, MADV_POPULATE_WRITE);
 	snap->populated = len;
 }
 
-int perf_snapshot__prepare(struct perf_snapshot *snap, unsigned int flags)
+/* A few bytes of a large buffer are to take a few pages. */
+static int allocate(struct perf_snapshot *snap, bool small_pages)
 {
-	void *copy = snap->copy;
+	void *copy;
 
-	snap->incremental = (flags & PERF_SNAPSHOT_INCREMENTAL) && snap->has_last;
-
-	if (!copy)
-		copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (snap->copy)
+		return 0;
+	copy = mmap(NULL, snap->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		return -errno;
+	if (small_pages)
+		madvise(copy, snap->size, MADV_NOHUGEPAGE);
 	snap->copy = copy;
-	populate(snap);
+	snap->small_pages = small_pages;
 	return 0;
+}
+
+int perf_snapshot__prepare(struct perf_snapshot *snap, unsigned int flags)
+{
+	uint64_t len;
+	int err;
+
+	snap->incremental = (flags & PERF_SNAPSHOT_INCREMENTAL) && snap->has_last;
+	snap->max = snap->size;
+	snap->oldest = 0;
+
+	len = wanted(snap, load_head(snap));
+	if (snap->incremental && !len)
+		return 0;
+	err = allocate(snap, snap->incremental);
+	if (!err)
+		populate(snap, len);
+	return err;
 }
 
 void perf_snapshot__release(struct perf_snapshot *snap)
@@ -615,6 +679,31 @@ void perf_snapshot__release(struct perf_snapshot *snap)
 		munmap(snap->copy, snap->size);
 	snap->copy = NULL;
 	snap->populated = 0;
+	free(snap->records);
+	snap->records = NULL;
+	snap->room = 0;
+}
+
+void perf_snapshot__trim(struct perf_snapshot *snap)
+{
+	size_t len = (snap->info.len + snap->page_size - 1) & ~(snap->page_size - 1);
+	bool is_part = snap->oldest || snap->max < snap->size;
+
+	snap->keep -= snap->keep / KEEP_PASSES;
+	/* A full copy, as the first one is, says nothing about the next ones. */
+	if (snap->incremental && len > snap->keep)
+		snap->keep = len;
+	if (is_part || !snap->small_pages) {
+		snap->keep = 0;
+		perf_snapshot__release(snap);
+		return;
+	}
+	forget(snap);
+	if (snap->populated <= 2 * snap->keep)
+		return;
+	len = (snap->keep + snap->page_size - 1) & ~(snap->page_size - 1);
+	madvise(snap->copy + len, snap->populated - len, MADV_DONTNEED);
+	snap->populated = len;
 	free(snap->records);
 	snap->records = NULL;
 	snap->room = 0;
@@ -637,8 +726,6 @@ static int take_any_way(struct perf_snapshot *snap, unsigned int flags)
 		ret = take_one_way(snap, ways[way].take);
 		if (!ret) {
 			snap->info.way = way;
-			snap->last_head = snap->info.head;
-			snap->has_last = true;
 			return 0;
 		}
 		retries = snap->info.retries;
@@ -653,16 +740,77 @@ static int take_any_way(struct perf_snapshot *snap, unsigned int flags)
 	return err;
 }
 
+/* Since the last snapshot no record was completed. */
+static bool is_unchanged(struct perf_snapshot *snap)
+{
+	uint64_t head = load_head(snap);
+
+	if (!snap->incremental || head != snap->last_head)
+		return false;
+	snap->info.head = head;
+	snap->info.way = snap->last_way;
+	snap->info.wrapped = distance(head, 0) > snap->size;
+	return true;
+}
+
 int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
 {
 	int err;
 
 	forget(snap);
 	err = perf_snapshot__prepare(snap, flags);
+	if (!err && is_unchanged(snap))
+		return 0;
+	/* It has changed since it was prepared. */
+	if (!err)
+		err = allocate(snap, snap->incremental);
+	if (!err)
+		err = take_any_way(snap, flags);
+	if (!err) {
+		snap->last_head = snap->info.head;
+		snap->last_way = snap->info.way;
+		snap->has_last = true;
+	}
+	snap->info.err = err;
+	return err;
+}
+
+/* What was read incrementally before is not affected. */
+static int take_part(struct perf_snapshot *snap, unsigned int flags, size_t max, size_t oldest)
+{
+	int err;
+
+	forget(snap);
+	snap->incremental = false;
+	snap->max = max;
+	snap->oldest = oldest;
+	err = allocate(snap, true);
+	if (!err && !oldest)
+		populate(snap, max);
 	if (!err)
 		err = take_any_way(snap, flags);
 	snap->info.err = err;
 	return err;
+}
+
+int perf_snapshot__take_newest(struct perf_snapshot *snap, size_t max, unsigned int flags)
+{
+	if (!max || max > snap->size)
+		max = snap->size;
+	return take_part(snap, flags, max, 0);
+}
+
+const void *perf_snapshot__take_oldest(struct perf_snapshot *snap, size_t max,
+				       unsigned int flags, size_t *len)
+{
+	if (!max || max > snap->size)
+		max = snap->size;
+	*len = 0;
+	if (take_part(snap, flags, snap->size, max / RECORD_ALIGN * RECORD_ALIGN))
+		return NULL;
+	snap->info.wrapped = distance(snap->info.head, 0) > snap->size;
+	*len = snap->intact - snap->from;
+	return snap->copy + snap->from;
 }
 
 const struct perf_snapshot_info *perf_snapshot__info(const struct perf_snapshot *snap)

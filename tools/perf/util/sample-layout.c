@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the words of a record are: task, time and CPU, without parsing the rest
+ * Positions of words in a record: task, time and CPU, without parsing the rest
  *
  * A sample begins with the words that perf_event_attr::sample_type asks for, in the order
  * of sample_words[]. With sample_id_all, other records end with a sample_id, in the order

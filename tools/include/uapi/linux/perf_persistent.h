@@ -66,6 +66,8 @@ struct perf_rb_reserved {
  * @attr_size: in: size of the memory at @attr_ptr; out: size of the attr
  * @buffer_index: out: index of the event whose buffer this event writes to
  * @name: out: name of the session
+ * @lost: out: records that the buffer has refused because it is frozen
+ * @freeze_time: out: time of the freeze by the event's clock, 0 if it is not frozen
  */
 struct perf_persistent_info {
 	__u32		size;
@@ -81,14 +83,114 @@ struct perf_persistent_info {
 	__u32		attr_size;
 	__u32		buffer_index;
 	char		name[PERF_PERSISTENT_NAME_LEN];
+	__aligned_u64	lost;
+	__aligned_u64	freeze_time;
 };
 
-/* perf_persistent_info::state */
+/*
+ * perf_persistent_info::state, perf_persistent_session_info::state and
+ * perf_persistent_entry::state
+ */
 #define PERF_PERSISTENT_STATE_OFFLINE	0x1	/* CPU is offline */
 #define PERF_PERSISTENT_STATE_GONE	0x2	/* target task is gone */
 #define PERF_PERSISTENT_STATE_DISABLED	0x4	/* disabled by its owner, or in error */
+#define PERF_PERSISTENT_STATE_FROZEN	0x8	/* records are refused and counted */
+#define PERF_PERSISTENT_STATE_FREEZING	0x10	/* with FROZEN: a last one may be incomplete */
+#define PERF_PERSISTENT_STATE_ENDED	0x20	/* of a session: it has ended */
 
 #define PERF_PERSISTENT_INFO_SIZE_VER0	128
+#define PERF_PERSISTENT_INFO_SIZE_VER1	144	/* up to freeze_time */
+
+/*
+ * perf_event_attr::config1: open the session itself, not one of its events. The CPU is -1.
+ */
+#define PERF_PERSISTENT_SESSION		(~0ULL)
+
+/**
+ * struct perf_persistent_session_info - argument of %PERF_EVENT_IOC_SESSION_INFO
+ * @size: sizeof(struct perf_persistent_session_info) of the caller
+ * @state: out: PERF_PERSISTENT_STATE_* bits of any of the events, or ENDED
+ * @id: out: id of the session
+ * @owner_uid: out: owner of the session, in the caller's user namespace
+ * @nr_events: out: number of events
+ * @nr_buffers: out: number of their ring buffers
+ * @freeze_reason: out: %PERF_PERSISTENT_FREEZE_* of the last freeze, 0 if there was none
+ * @memory: out: bytes of all buffers, with their header pages
+ * @lost: out: records that the buffers have refused because they are frozen
+ * @freeze_begin: out: perf's clock when the first buffer was stopped; all earlier records
+ *      are in the buffers, except those that were just being written, which are counted
+ *      in @lost; this and the times below are 0 if the session is not frozen
+ * @freeze_time: out: perf's clock when the last buffer was stopped: the time of the freeze
+ * @freeze_mono: out: the same moment by CLOCK_MONOTONIC
+ * @freeze_real: out: the same moment by CLOCK_REALTIME
+ * @name: out: name of the session
+ */
+struct perf_persistent_session_info {
+	__u32		size;
+	__u32		state;
+	__aligned_u64	id;
+	__u32		owner_uid;
+	__u32		nr_events;
+	__u32		nr_buffers;
+	__u32		freeze_reason;
+	__aligned_u64	memory;
+	__aligned_u64	lost;
+	__aligned_u64	freeze_begin;
+	__aligned_u64	freeze_time;
+	__aligned_u64	freeze_mono;
+	__aligned_u64	freeze_real;
+	char		name[PERF_PERSISTENT_NAME_LEN];
+};
+
+#define PERF_PERSISTENT_SESSION_INFO_SIZE_VER0	144
+
+/* perf_persistent_session_info::freeze_reason */
+#define PERF_PERSISTENT_FREEZE_IOCTL		1	/* %PERF_EVENT_IOC_SESSION_FREEZE */
+#define PERF_PERSISTENT_FREEZE_BPF		2	/* bpf_perf_persistent_freeze() */
+#define PERF_PERSISTENT_FREEZE_OOPS		3	/* kernel.perf_persistent_freeze: oops */
+#define PERF_PERSISTENT_FREEZE_PANIC		4	/* panic */
+#define PERF_PERSISTENT_FREEZE_OOM		5	/* oom */
+#define PERF_PERSISTENT_FREEZE_HUNG		6	/* hung */
+#define PERF_PERSISTENT_FREEZE_STALL		7	/* rcu-stall */
+#define PERF_PERSISTENT_FREEZE_LOCKUP		8	/* lockup */
+
+/**
+ * struct perf_persistent_entry - an event in the list of a session
+ * @cpu: CPU of the event, -1 for an event that follows its task
+ * @index: index of the event on its CPU
+ * @buffer_index: index of the event whose buffer it writes to
+ * @state: PERF_PERSISTENT_STATE_* bits
+ * @event_id: the event's id, as %PERF_EVENT_IOC_ID returns it
+ * @data_size: size of the data area of the event's ring buffer in bytes
+ */
+struct perf_persistent_entry {
+	__s32		cpu;
+	__u32		index;
+	__u32		buffer_index;
+	__u32		state;
+	__aligned_u64	event_id;
+	__aligned_u64	data_size;
+};
+
+#define PERF_PERSISTENT_ENTRY_SIZE_VER0		32
+
+/**
+ * struct perf_persistent_list - argument of %PERF_EVENT_IOC_SESSION_LIST
+ * @size: sizeof(struct perf_persistent_list) of the caller
+ * @entry_size: sizeof(struct perf_persistent_entry) of the caller
+ * @nr: in: number of entries there is room for; out: number of events
+ * @__reserved: must be 0
+ * @entries: in: address of an array of entries, sorted by CPU and index when it returns
+ */
+struct perf_persistent_list {
+	__u32		size;
+	__u32		entry_size;
+	__u32		nr;
+	__u32		__reserved;
+	__aligned_u64	entries;
+};
+
+#define PERF_PERSISTENT_LIST_SIZE_VER0		24
 
 /*
  * ioctls of perf event file descriptors. The kernel uses only type and number, not
@@ -98,5 +200,12 @@ struct perf_persistent_info {
 #define PERF_EVENT_IOC_CLAIM		_IO('$', 33)
 #define PERF_EVENT_IOC_RESERVED_HEAD	_IOWR('$', 34, struct perf_rb_reserved)
 #define PERF_EVENT_IOC_PERSISTENT_INFO	_IOWR('$', 35, struct perf_persistent_info)
+
+/* ioctls of the file descriptor of a session. */
+#define PERF_EVENT_IOC_SESSION_INFO	_IOWR('$', 36, struct perf_persistent_session_info)
+#define PERF_EVENT_IOC_SESSION_LIST	_IOWR('$', 37, struct perf_persistent_list)
+#define PERF_EVENT_IOC_SESSION_END	_IO('$', 38)
+#define PERF_EVENT_IOC_SESSION_FREEZE	_IO('$', 39)
+#define PERF_EVENT_IOC_SESSION_THAW	_IO('$', 40)
 
 #endif /* _UAPI_LINUX_PERF_PERSISTENT_H */

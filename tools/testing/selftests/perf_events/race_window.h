@@ -7,6 +7,7 @@
 #define SELFTESTS_PERF_EVENTS_RACE_WINDOW_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +43,24 @@ static inline int set_window(const char *param, const char *value)
 	ret = write(fd, value, strlen(value));
 	close(fd);
 	return ret < 0 ? -1 : 0;
+}
+
+/* Bits of what "waiting" tells */
+#define WINDOW_LEFT	1
+#define WINDOW_RIGHT	2
+
+/* Does that side wait for the other just now? */
+static inline bool window_holds(int side)
+{
+	char c = '0';
+	int fd = open(WINDOW_PARAM "waiting", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (read(fd, &c, 1) != 1)
+		c = '0';
+	close(fd);
+	return (c - '0') & side;
 }
 
 #endif /* SELFTESTS_PERF_EVENTS_RACE_WINDOW_H */

@@ -510,6 +510,162 @@ TEST(incremental_32bit)
 	check_incremental(_metadata);
 }
 
+/* A buffer to which nothing was written is not copied, not asked for, and has no memory. */
+TEST(nothing_new)
+{
+	const unsigned int flags = NO_HOP | NO_PAUSE | PERF_SNAPSHOT_INCREMENTAL;
+	int calls, i;
+
+	start(16384, 0, ~0ULL);
+	ASSERT_NE(NULL, reader());
+	write_bytes(50000);
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+	perf_snapshot__trim(snap);
+	EXPECT_EQ(NULL, snap->copy);
+
+	calls = ring.calls;
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+		EXPECT_EQ(0, info->nr_records);
+		EXPECT_EQ(0, info->len + info->gap + info->given_up);
+		EXPECT_EQ(PERF_SNAPSHOT_IOCTL, info->way);
+		EXPECT_EQ(header()->data_head, info->head);
+		EXPECT_TRUE(info->wrapped);
+		EXPECT_EQ(NULL, perf_snapshot__newer(snap, NULL));
+		perf_snapshot__trim(snap);
+	}
+	EXPECT_EQ(calls, ring.calls);
+	EXPECT_EQ(NULL, snap->copy);
+
+	/* What is only reserved is not new yet, and it is found when it is complete. */
+	i = ring.published;
+	reserve(64);
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+	EXPECT_EQ(0, info->nr_records);
+	publish();
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+	EXPECT_TRUE(holds(i, ring.published - 1));
+	EXPECT_EQ(calls + 1, ring.calls);
+	stop();
+}
+
+/* The memory that is kept follows what was written lately; no record is lost for it. */
+TEST(trim)
+{
+	const unsigned int flags = NO_HOP | NO_PAUSE | PERF_SNAPSHOT_INCREMENTAL;
+	const size_t page = getpagesize();
+	unsigned char *copy;
+	int i, seen;
+
+	start(1 << 20, 0, ~0ULL);
+	ASSERT_NE(NULL, reader());
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+	for (i = 0; i < 200; i++) {
+		seen = ring.published;
+		write_bytes(i == 100 ? 500000 : 1 + rand() % 3000);
+		ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+		ASSERT_EQ(0, info->gap);
+		ASSERT_TRUE(holds(seen, ring.published - 1));
+		copy = snap->copy;
+		if (i == 100)
+			EXPECT_GE(snap->populated, 500000);
+		perf_snapshot__trim(snap);
+		EXPECT_EQ(0, info->nr_records);
+		if (i)
+			EXPECT_EQ(copy, snap->copy);
+	}
+	/* It is not freed and allocated again, but was after the burst. */
+	EXPECT_NE(NULL, snap->copy);
+	EXPECT_GT(snap->populated, 0);
+	EXPECT_LE(snap->populated, 4 * page);
+
+	/* A full one is for once. */
+	ASSERT_EQ(0, perf_snapshot__take(snap, NO_HOP | NO_PAUSE));
+	EXPECT_TRUE(holds(0, ring.published - 1));
+	perf_snapshot__trim(snap);
+	EXPECT_LE(snap->populated, 4 * page);
+	stop();
+}
+
+/*
+ * Parts
+ */
+
+/* The bytes of the buffer from @pos on */
+static bool is_at(uint64_t pos, const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (p[i] != *data_at(pos + i))
+			return false;
+	return true;
+}
+
+/* The oldest bytes, as far as no record that is being written lies on them */
+TEST(oldest)
+{
+	const unsigned int flags = NO_HOP | NO_PAUSE;
+	unsigned int size;
+	const void *bytes;
+	size_t len;
+
+	for (size = 8; size <= 2048; size += 8) {
+		start(16384, 0, ~0ULL);
+		ASSERT_NE(NULL, reader());
+		write_bytes(2 * 16384 + 8 * (rand() % 512));
+		reserve(size);
+		bytes = perf_snapshot__take_oldest(snap, 4096, flags, &len);
+		ASSERT_NE(NULL, bytes);
+		ASSERT_EQ(4096 - size, len);
+		ASSERT_TRUE(is_at(info->head + 16384 - 4096, bytes, len));
+		ASSERT_TRUE(info->wrapped);
+		ASSERT_EQ(0, info->nr_records);
+		stop();
+	}
+
+	/* A buffer that is not full ends with its first record. */
+	start(16384, 0, ~0ULL);
+	ASSERT_NE(NULL, reader());
+	bytes = perf_snapshot__take_oldest(snap, 4096, flags, &len);
+	EXPECT_NE(NULL, bytes);
+	EXPECT_EQ(0, len);
+	write_bytes(10000);
+	bytes = perf_snapshot__take_oldest(snap, 4096, flags, &len);
+	ASSERT_NE(NULL, bytes);
+	EXPECT_EQ(4096, len);
+	EXPECT_TRUE(is_at(-4096, bytes, len));
+	EXPECT_TRUE(is_record(bytes + len - records[0].size, 0));
+	EXPECT_FALSE(info->wrapped);
+	bytes = perf_snapshot__take_oldest(snap, 0, flags, &len);
+	ASSERT_NE(NULL, bytes);
+	EXPECT_EQ(-header()->data_head, len);
+	stop();
+}
+
+/* Both leave alone what is read incrementally. */
+TEST(newest)
+{
+	const unsigned int flags = NO_HOP | NO_PAUSE;
+	size_t len;
+	int seen;
+
+	start(65536, 0, ~0ULL);
+	ASSERT_NE(NULL, reader());
+	write_bytes(200000);
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags));
+	seen = ring.published;
+	write_bytes(10000);
+	ASSERT_EQ(0, perf_snapshot__take_newest(snap, 4096, flags));
+	EXPECT_TRUE(holds(oldest_within(4096), ring.published - 1));
+	EXPECT_NE(NULL, perf_snapshot__take_oldest(snap, 4096, flags, &len));
+	ASSERT_EQ(0, perf_snapshot__take(snap, flags | PERF_SNAPSHOT_INCREMENTAL));
+	EXPECT_TRUE(holds(seen, ring.published - 1));
+	EXPECT_EQ(0, info->gap);
+	stop();
+}
+
 /*
  * Walking
  */

@@ -509,17 +509,6 @@ struct held_writer {
 	pid_t			tid;
 };
 
-static bool is_held_up(void)
-{
-	char c = 0;
-	int fd = open(WINDOW_PARAM "waiting", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || read(fd, &c, 1) != 1)
-		c = 0;
-	close(fd);
-	return c == '1';
-}
-
 static void *write_held_up(void *arg)
 {
 	struct held_writer *writer = arg;
@@ -571,10 +560,10 @@ TEST_F_TIMEOUT(rb_reserved, unpublished, 300)
 		ASSERT_EQ(0, set_window("armed", "1"));
 		pthread_barrier_wait(&writer.gate);
 
-		for (waits = 0; waits < 10000 && !is_held_up(); waits++)
+		for (waits = 0; waits < 10000 && !window_holds(WINDOW_LEFT); waits++)
 			usleep(100);
 		ASSERT_EQ(0, reserved_head(fd, head, &self->reserved));
-		if (data_head(base) == head && is_held_up()) {
+		if (data_head(base) == head && window_holds(WINDOW_LEFT)) {
 			seen++;
 			EXPECT_EQ(RECORD_SIZE, self->reserved.behind);
 		}

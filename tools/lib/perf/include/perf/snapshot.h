@@ -173,6 +173,16 @@ LIBPERF_API int perf_snapshot__prepare(struct perf_snapshot *snap, unsigned int 
 LIBPERF_API void perf_snapshot__release(struct perf_snapshot *snap);
 
 /**
+ * perf_snapshot__trim - keep memory for the next incremental snapshot
+ * @snap: the buffer; its snapshot becomes an empty one
+ *
+ * Frees what exceeds the needs of recent snapshots. If called after each snapshot, the
+ * memory follows the rate of writing, and a snapshot touches no other memory than that
+ * of the bytes copied. A buffer to which nothing is written gets no memory.
+ */
+LIBPERF_API void perf_snapshot__trim(struct perf_snapshot *snap);
+
+/**
  * perf_snapshot__take - take a snapshot and replace the previous one
  * @snap: the buffer
  * @flags: PERF_SNAPSHOT_INCREMENTAL, PERF_SNAPSHOT_NO_* or 0
@@ -193,6 +203,37 @@ LIBPERF_API void perf_snapshot__release(struct perf_snapshot *snap);
  * -ENOMEM.
  */
 LIBPERF_API int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags);
+
+/**
+ * perf_snapshot__take_newest - take a snapshot of the newest records only
+ * @snap: the buffer
+ * @max: size of the copy in bytes; 0: all
+ * @flags: PERF_SNAPSHOT_NO_* or 0
+ *
+ * An incremental snapshot does not start from here, but from where the last
+ * perf_snapshot__take() ended.
+ *
+ * Return: as perf_snapshot__take().
+ */
+LIBPERF_API int perf_snapshot__take_newest(struct perf_snapshot *snap, size_t max,
+					   unsigned int flags);
+
+/**
+ * perf_snapshot__take_oldest - copy the oldest bytes of a buffer
+ * @snap: the buffer
+ * @max: size of the copy in bytes; 0: all
+ * @flags: PERF_SNAPSHOT_NO_* or 0
+ * @len: returns how many of these bytes are intact
+ *
+ * The bytes are in the order of the buffer: newer records first. They may begin in the
+ * middle of a record, and, if perf_snapshot_info::wrapped is set, end in the middle of
+ * one. The snapshot has no records. The bytes belong to @snap and are valid until it is
+ * used again. Incremental snapshots are not affected.
+ *
+ * Return: the bytes, or NULL; perf_snapshot_info::err has the reason.
+ */
+LIBPERF_API const void *perf_snapshot__take_oldest(struct perf_snapshot *snap, size_t max,
+						   unsigned int flags, size_t *len);
 
 /* What the last snapshot covers. Never NULL. */
 LIBPERF_API const struct perf_snapshot_info *
@@ -326,6 +367,12 @@ LIBPERF_API int perf_snapshot_set__prepare(struct perf_snapshot_set *set, unsign
  * @set: the set
  */
 LIBPERF_API void perf_snapshot_set__release(struct perf_snapshot_set *set);
+
+/**
+ * perf_snapshot_set__trim - keep memory for the next incremental snapshots
+ * @set: the set
+ */
+LIBPERF_API void perf_snapshot_set__trim(struct perf_snapshot_set *set);
 
 /**
  * perf_snapshot_set__take - take a snapshot of each buffer
