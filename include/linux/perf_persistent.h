@@ -17,6 +17,7 @@ struct perf_persistent_session;
 struct perf_persistent_session *perf_persistent_start(const char *name, const char *events,
 						      unsigned long size);
 void perf_persistent_stop(struct perf_persistent_session *session);
+void perf_persistent_lockup(void);
 
 #else /* !CONFIG_PERF_PERSISTENT */
 
@@ -27,6 +28,8 @@ perf_persistent_start(const char *name, const char *events, unsigned long size)
 }
 
 static inline void perf_persistent_stop(struct perf_persistent_session *session) { }
+
+static inline void perf_persistent_lockup(void) { }
 
 #endif /* CONFIG_PERF_PERSISTENT */
 

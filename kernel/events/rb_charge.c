@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the memory of a ring buffer is charged to
+ * Charge of the memory of a ring buffer
  *
- * Ring buffers and AUX areas are locked memory. A struct perf_rb_charge holds what
- * one of them is charged to:
+ * Ring buffers and AUX areas are locked memory. A struct perf_rb_charge holds the charge
+ * of one of them:
  *
  *  - A user may lock kernel.perf_event_mlock_kb on each online CPU. The pages up to
  *    this limit are counted in user_struct::perf_mlock.
@@ -14,12 +14,12 @@
  *    limit this takes CAP_IPC_LOCK.
  *
  * perf_rb_charge() charges current's user, and takes the references that
- * perf_rb_uncharge() needs: the charge is returned to those that it was taken from,
- * whoever drops the buffer. mmgrab() keeps the counter of an mm, not its memory.
+ * perf_rb_uncharge() needs: the charge is returned to the user and mm that were charged,
+ * no matter who drops the buffer. mmgrab() keeps the counter of an mm, not its memory.
  *
  * The counters are atomic. A charge is private to its owner: perf_mmap() until it is
  * stored in the buffer; after that rb->charge changes under event->mmap_mutex of an
- * event that is attached to the buffer and has it mapped, and is returned by the one
+ * event that is attached to the buffer and has it mapped, and is returned by the task
  * that drops rb->mmap_count to zero. rb->aux_charge follows rb->aux_mmap_count, under
  * rb->aux_mutex.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where ring buffers lie
+ * The memory of ring buffers
  *
  * A ring buffer is struct perf_buffer, a header page (struct perf_event_mmap_page) and
  * data pages. struct perf_rb_memory is the set of operations on the memory of all three:
@@ -12,15 +12,15 @@
  *	free		ring_buffer_put(), an RCU grace period after the last reference
  *
  * rb->memory is set by rb_alloc() and never changes. None of the operations is used to
- * write a record: writers find the pages by rb->data_pages and rb->user_page alone.
+ * write a record: writers use only rb->data_pages and rb->user_page.
  *
- * This file has the memory that the kernel allocates: pages, or, where the data cache
+ * This file implements the memory that the kernel allocates: pages, or, if the data cache
  * has aliases (CONFIG_PERF_USE_VMALLOC), a range of vmalloc() memory that is one data
  * page of a higher order. Both are charged as locked memory, see rb_charge.c.
  *
- * Memory of another kind, such as a reserved region, brings operations of its own. alloc
- * is given the struct perf_rb_memory, which may be a member of what describes the region.
- * Its pages need a struct page and a kernel address. charge may leave the charge empty.
+ * Memory of another kind, such as a reserved region, has its own operations. alloc gets the
+ * struct perf_rb_memory, which may be embedded in the structure that describes the region.
+ * The pages need a struct page and a kernel address. charge may leave the charge empty.
  * free returns the memory to the region and, as here, must reset page->mapping, which
  * page faults have set.
  *

@@ -2,28 +2,29 @@
 /*
  * Sealed ring buffers
  *
- * The readers of a sealed buffer see what its events record, and nothing else. While
- * rb->sealed is not zero
+ * The readers of a sealed buffer see only the records of its events. While rb->sealed is
+ * not zero
  *
  *  - no event is attached to the buffer (ring_buffer_attach()), nor redirected into or
  *    out of it (SET_OUTPUT): EBUSY;
  *  - PAUSE_OUTPUT fails with EBUSY;
- *  - user space cannot make the header page writable: a write through a mapping faults
- *    with SIGBUS. A buffer whose header page was writable once, rb->user_writable,
- *    cannot be sealed.
+ *  - user space cannot make the header page writable: mmap() refuses PROT_WRITE, and a
+ *    write through a mapping that was made before faults with SIGBUS. A buffer whose
+ *    header page was writable once, rb->user_writable, cannot be sealed.
  *
- * Events that were attached before stay attached: whoever seals a buffer checks
+ * Events that were attached before stay attached, so the caller that seals a buffer checks
  * rb->event_list afterwards.
  *
- * rb->sealed counts those that rely on the seal. It and rb->user_writable are changed
+ * rb->sealed counts the users of the seal. It and rb->user_writable are changed
  * under rb->event_lock, and each of the above checks it under that lock at the step that
- * it forbids. So of two that race, one finds the other: a seal is set before an event is
- * put on rb->event_list, and the event is refused; or after, and whoever sealed the
- * buffer finds the event on the list. The same holds for the pause and the writable page.
- * SET_OUTPUT looks at it without the lock before, only to fail early.
+ * it forbids. So one of two racing tasks always sees the other: if the seal is set before
+ * an event is put on rb->event_list, the event is refused; if it is set after, the sealing
+ * task finds the event on the list. The same holds for the pause and the writable page.
+ * SET_OUTPUT also checks it earlier without the lock, only to fail early.
  *
- * Nothing of this is in the path of a record.
+ * None of this is in the path of a record.
  */
+#include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/spinlock.h>
 
@@ -55,14 +56,20 @@ int perf_rb_seal(struct perf_buffer *rb)
 /**
  * perf_rb_unseal - undo perf_rb_seal()
  * @rb: the buffer; it stays sealed while others rely on it
+ *
+ * Return: is it sealed still?
  */
-void perf_rb_unseal(struct perf_buffer *rb)
+bool perf_rb_unseal(struct perf_buffer *rb)
 {
 	unsigned long flags;
+	bool sealed;
 
 	spin_lock_irqsave(&rb->event_lock, flags);
 	WRITE_ONCE(rb->sealed, rb->sealed - 1);
+	sealed = rb->sealed;
 	spin_unlock_irqrestore(&rb->event_lock, flags);
+
+	return sealed;
 }
 
 /**
@@ -85,6 +92,27 @@ int perf_rb_toggle_paused(struct perf_buffer *rb, bool pause)
 	spin_unlock_irqrestore(&rb->event_lock, flags);
 
 	return err;
+}
+
+/**
+ * perf_rb_check_mmap - may the buffer be mapped?
+ * @rb: the buffer
+ * @vma: the mapping, which mprotect() cannot make writable if the buffer is sealed
+ *
+ * This tells early what perf_rb_allow_write() makes sure of.
+ *
+ * Return: 0, or -EACCES if it is sealed, and the mapping writable
+ */
+int perf_rb_check_mmap(struct perf_buffer *rb, struct vm_area_struct *vma)
+{
+	if (!perf_rb_sealed(rb))
+		return 0;
+
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+
+	vm_flags_clear(vma, VM_MAYWRITE);
+	return 0;
 }
 
 /**

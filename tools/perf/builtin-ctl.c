@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ctl: list, describe and end persistent sessions.
+ * perf ctl: the remote control of persistent sessions and flight recorders.
  */
 #include "builtin.h"
 
@@ -8,6 +8,7 @@
 #include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/ctl-metrics.h"
+#include "util/ctl-remote.h"
 #include "util/json-writer.h"
 #include "util/persistent/persistent.h"
 #include "util/trace-event.h"
@@ -31,6 +32,13 @@ static const char * const ctl_usage[] = {
 	"perf ctl [-l] [--json|--prometheus]",
 	"perf ctl -i NAME [--json]",
 	"perf ctl -d NAME...",
+	"perf ctl --freeze NAME...",
+	"perf ctl --thaw NAME...",
+	"perf ctl --status[=TARGET] [--json]",
+	"perf ctl --dump[=TARGET] [--reason=TEXT] [--timeout=TIME] [--json]",
+	"perf ctl --stop|--combine[=TARGET] [--timeout=TIME] [--json]",
+	"perf ctl --arm=ID --in=TIME [--reason=TEXT] [TARGET...]",
+	"perf ctl --disarm=ID [TARGET...]",
 	NULL
 };
 
@@ -98,9 +106,10 @@ static void print_list(const struct persistent_entry *entries, int nr)
 	}
 }
 
-static void print_list_json(const struct persistent_entry *entries, int nr)
+static int print_list_json(const struct persistent_entry *entries, int nr)
 {
 	struct json_writer w;
+	int err;
 
 	json_writer__init(&w, stdout);
 	json_writer__begin_array(&w, NULL, JSON_STYLE__LINES);
@@ -108,6 +117,7 @@ static void print_list_json(const struct persistent_entry *entries, int nr)
 		const struct persistent_entry *entry = &entries[n];
 
 		json_writer__begin_object(&w, NULL, JSON_STYLE__INLINE);
+		json_writer__string(&w, "kind", "session");
 		json_writer__string(&w, "name", entry->name);
 		json_writer__number(&w, "id", entry->id);
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
@@ -124,7 +134,9 @@ static void print_list_json(const struct persistent_entry *entries, int nr)
 		}
 		json_writer__end(&w);
 	}
+	err = flight_recorders__list(&w, false);
 	json_writer__end(&w);
+	return min(err, 0);
 }
 
 /* The metrics of a session; @offset: of the value in struct persistent_entry. */
@@ -181,32 +193,56 @@ static void entry__add_window(struct persistent_entry *entry)
 {
 	struct persistent_session *session = persistent_session__open_id(entry->id);
 	struct persistent_window window;
+	struct evlist *evlist;
 
 	if (IS_ERR(session))
 		return;
 
-	if (!persistent_session__window(session, &window) && window.newest) {
+	evlist = persistent_session__new_evlist(session);
+	if (evlist && !persistent_session__window(session, evlist, &window) && window.newest) {
 		entry->oldest = window.oldest;
 		entry->newest = window.newest;
 		if (asprintf(&entry->window, "%.3f", window__seconds(&window)) < 0)
 			entry->window = NULL;
 	}
+	evlist__delete(evlist);
 	persistent_session__close(session);
 }
 
-/* Weak default for perf without the flight recorder. */
+/* Weak defaults for perf without the flight recorder. */
 int __weak flight_recorders__print_metrics(FILE *f __maybe_unused)
 {
 	return 0;
 }
 
+int __weak flight_recorders__list(struct json_writer *w __maybe_unused,
+				  bool behind_sessions __maybe_unused)
+{
+	return 0;
+}
+
+int __weak flight_recorders__request(const struct ctl_request *request,
+				     const char *target __maybe_unused)
+{
+	if (!request->may_miss)
+		pr_err("This perf was built without the flight recorder.\n");
+	return -ESRCH;
+}
+
+bool __weak flight_recorders__has(const char *target __maybe_unused)
+{
+	return false;
+}
+
 static int ctl__list(bool json, bool prometheus)
 {
-	struct persistent_entry *entries;
+	struct persistent_entry *entries = NULL;
 	char msg[STRERR_BUFSIZE];
-	int nr, err;
+	int nr = 0, err = 0, recorders = 0;
 
-	err = persistent__list(&entries, &nr);
+	/* Flight recorders work on all kernels. */
+	if (persistent__is_supported())
+		err = persistent__list(&entries, &nr);
 	if (err) {
 		pr_err("Cannot list the persistent sessions: %s\n",
 		       str_error_r(-err, msg, sizeof(msg)));
@@ -216,17 +252,23 @@ static int ctl__list(bool json, bool prometheus)
 	for (int i = 0; i < nr; i++)
 		entry__add_window(&entries[i]);
 
-	if (json)
-		print_list_json(entries, nr);
-	else if (prometheus)
+	if (json) {
+		err = print_list_json(entries, nr);
+	} else if (prometheus) {
 		print_list_prometheus(entries, nr);
-	else if (nr)
-		print_list(entries, nr);
-	else
-		printf("No persistent sessions; make one with: perf record -P NAME -e EVENTS -a\n");
+	} else {
+		if (nr)
+			print_list(entries, nr);
+		recorders = flight_recorders__list(NULL, nr);
+		if (!nr && !recorders && !persistent__check_support())
+			puts("No persistent sessions; make one with: perf record -P NAME -e EVENTS -a");
+		err = min(recorders, 0);
+		if (!recorders && !persistent__is_supported())
+			err = -EOPNOTSUPP;
+	}
 
 	persistent__free_list(entries, nr);
-	return 0;
+	return err;
 }
 
 /* To be freed by the caller. */
@@ -368,6 +410,13 @@ static bool process__reads(const char *pid, u64 id)
 	return reads;
 }
 
+/* Any user's: what could control a terminal is left out. */
+static void print_comm(const char *comm)
+{
+	for (; *comm && *comm != '\n'; comm++)
+		putchar(isascii(*comm) && isprint(*comm) ? *comm : '?');
+}
+
 /* Print the processes that still have the session open, because they hold its memory. */
 static void print_end(const char *name, u64 id)
 {
@@ -387,8 +436,9 @@ static void print_end(const char *name, u64 id)
 		scnprintf(path, sizeof(path), "%s/comm", d->d_name);
 		comm = NULL;
 		procfs__read_str(path, &comm, &size);
-		printf("%s %s (%.*s)", sep, d->d_name, comm ? (int)strcspn(comm, "\n") : 1,
-		       comm ?: "?");
+		printf("%s %s (", sep, d->d_name);
+		print_comm(comm ?: "?");
+		printf(")");
 		sep = ",";
 		free(comm);
 	}
@@ -397,7 +447,8 @@ static void print_end(const char *name, u64 id)
 		closedir(dir);
 }
 
-static int ctl__delete(const char *name)
+/* On an older kernel, a session is ended by claiming its events. */
+static int ctl__claim(const char *name)
 {
 	struct persistent_session *session = persistent_session__open(name);
 	char msg[STRERR_BUFSIZE];
@@ -407,7 +458,10 @@ static int ctl__delete(const char *name)
 		return PTR_ERR(session);
 
 	err = persistent_session__claim(session);
-	if (err)
+	if (err == -EPERM)
+		pr_err("No permission to end the persistent session '%s': only its owner and CAP_SYS_ADMIN may.\n",
+		       name);
+	else if (err)
 		pr_err("Cannot end the persistent session '%s': %s\n", name,
 		       str_error_r(-err, msg, sizeof(msg)));
 	else
@@ -416,36 +470,168 @@ static int ctl__delete(const char *name)
 	return err;
 }
 
+static int ctl__delete(const char *name)
+{
+	struct perf_persistent_session_info info;
+	int err = persistent__end(name, &info);
+
+	if (err == -EOPNOTSUPP)
+		return ctl__claim(name);
+	if (!err)
+		print_end(info.name, info.id);
+	return err;
+}
+
+static int ctl__freeze(const char *name)
+{
+	struct perf_persistent_session_info info;
+	int err = persistent__freeze(name, &info);
+
+	if (!err) {
+		printf("session '%s' frozen; read it with: perf record -e persistent/%s/, ",
+		       info.name, info.name);
+		printf("and let it go on with: perf ctl --thaw %s\n", info.name);
+	}
+	return err;
+}
+
+static int ctl__thaw(const char *name)
+{
+	struct perf_persistent_session_info info;
+	int err = persistent__thaw(name, &info);
+
+	if (!err)
+		printf("session '%s' goes on\n", info.name);
+	return err;
+}
+
+/* The name of a recorder where that of a session was wanted. */
+static void hint_at_recorder(const char *name)
+{
+	if (flight_recorders__has(name))
+		pr_err("'%s' is a flight recorder, and these are options for sessions: use --status, --dump or --stop.\n",
+		       name);
+}
+
+static int ctl__request(struct ctl_request *request, const char *target)
+{
+	u64 id;
+	bool is_session = target && persistent__is_supported() &&
+			  persistent__find_id(target, &id);
+	int err;
+
+	request->may_miss = is_session;
+	err = flight_recorders__request(request, target);
+	if (err != -ESRCH || !is_session)
+		return err;
+	if (request->verb == CTL_STATUS)
+		return ctl__info(target, request->json);
+	pr_err("'%s' is a persistent session, and this is a request to a flight recorder: use -i, --freeze, --thaw or -d, or read it with perf record -e persistent/%s/.\n",
+	       target, target);
+	return err;
+}
+
+/* The targets: the value of the option, and the words behind it; NULL is the only recorder. */
+static int ctl__request_all(struct ctl_request *request, const char *target, int argc,
+			    const char **argv)
+{
+	int err = 0;
+
+	if (target && *target)
+		err |= ctl__request(request, target);
+	else if (!argc)
+		err |= ctl__request(request, NULL);
+	for (int i = 0; i < argc; i++)
+		err |= ctl__request(request, argv[i]);
+	return err;
+}
+
+static int ctl__sessions(int (*ctl)(const char *name), int argc, const char **argv)
+{
+	int err = 0;
+
+	for (int i = 0; i < argc; i++) {
+		int ret = ctl(argv[i]);
+
+		if (ret)
+			hint_at_recorder(argv[i]);
+		err |= ret;
+	}
+	return err;
+}
+
 int cmd_ctl(int argc, const char **argv)
 {
-	bool list = false, delete = false, json = false, prometheus = false;
-	const char *info = NULL;
+	bool list = false, delete = false, prometheus = false;
+	bool freeze = false, thaw = false;
+	const char *info = NULL, *targets[CTL_NR_VERBS] = {};
+	struct ctl_request request = { .verb = CTL_NR_VERBS };
 	const struct option options[] = {
-		OPT_BOOLEAN('l', "list", &list, "list the persistent sessions"),
+		OPT_BOOLEAN('l', "list", &list, "list the persistent sessions and recorders"),
 		OPT_STRING('i', "info", &info, "name", "describe a persistent session"),
 		OPT_BOOLEAN('d', "delete", &delete, "end the named persistent sessions"),
-		OPT_BOOLEAN('j', "json", &json, "print JSON"),
+		OPT_BOOLEAN(0, "freeze", &freeze, "stop the buffers of the named sessions"),
+		OPT_BOOLEAN(0, "thaw", &thaw, "let frozen sessions go on"),
+		OPT_STRING_OPTARG(0, "status", &targets[CTL_STATUS], "target",
+				  "print how a flight recorder or a session fares", ""),
+		OPT_STRING_OPTARG(0, "dump", &targets[CTL_DUMP], "target",
+				  "let a flight recorder write a dump, and print its name", ""),
+		OPT_STRING_OPTARG(0, "stop", &targets[CTL_STOP], "target",
+				  "let a flight recorder write a last dump, and end it", ""),
+		OPT_STRING_OPTARG(0, "combine", &targets[CTL_COMBINE], "target",
+				  "as --stop, and combine all dumps into one file", ""),
+		OPT_STRING(0, "arm", &targets[CTL_ARM], "id",
+			   "dump if this deadline is not disarmed in time"),
+		OPT_STRING(0, "disarm", &targets[CTL_DISARM], "id", "withdraw a deadline"),
+		OPT_STRING(0, "in", &request.in, "time", "the time of --arm, such as 500ms or 10s"),
+		OPT_STRING(0, "reason", &request.reason, "text",
+			   "why, for the manifest of the dump (--dump, --arm)"),
+		OPT_STRING(0, "timeout", &request.timeout, "time",
+			   "how long to wait (--dump, --stop, --combine), such as 30s"),
+		OPT_BOOLEAN('j', "json", &request.json, "print JSON"),
 		OPT_BOOLEAN(0, "prometheus", &prometheus,
 			    "print sessions and flight recorders as metrics, for node_exporter"),
 		OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 		OPT_END()
 	};
-	int err = 0;
+	bool json, has_id, has_arm;
+	int nr = 0, err = 0;
 
 	argc = parse_options(argc, argv, options, ctl_usage, 0);
-	if (list + !!info + delete > 1 || (delete ? !argc || json : argc) ||
-	    (prometheus && (delete || info || json)))
+	json = request.json;
+	for (int i = 0; i < CTL_NR_VERBS; i++) {
+		if (targets[i])
+			request.verb = i;
+		nr += !!targets[i];
+	}
+	has_arm = request.verb == CTL_ARM;
+	has_id = has_arm || request.verb == CTL_DISARM;
+	if (list + !!info + delete + freeze + thaw + nr > 1 ||
+	    (delete || freeze || thaw ? !argc || json || prometheus : argc && !nr) ||
+	    (prometheus && (info || json || nr)) || has_arm != !!request.in ||
+	    (request.reason && !has_arm && request.verb != CTL_DUMP) ||
+	    (request.timeout && request.verb != CTL_DUMP && request.verb != CTL_STOP &&
+	     request.verb != CTL_COMBINE))
 		usage_with_options(ctl_usage, options);
 
-	/* Flight recorders work on all kernels. */
-	if (!prometheus && persistent__check_support())
+	if (nr) {
+		const char *target = targets[request.verb];
+
+		if (has_id)
+			request.id = target;
+		return ctl__request_all(&request, has_id ? NULL : target, argc, argv) ? 1 : 0;
+	}
+
+	if ((delete || freeze || thaw || info) && persistent__check_support())
 		return 1;
 
-	if (delete) {
-		for (int i = 0; i < argc; i++)
-			err |= ctl__delete(argv[i]);
+	if (delete || freeze || thaw) {
+		err = ctl__sessions(delete ? ctl__delete : freeze ? ctl__freeze : ctl__thaw,
+				    argc, argv);
 	} else if (info) {
 		err = ctl__info(info, json);
+		if (err)
+			hint_at_recorder(info);
 	} else if (!prometheus || persistent__is_supported()) {
 		err = ctl__list(json, prometheus);
 	}

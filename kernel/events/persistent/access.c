@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: who may open an event, and read its buffer
+ * Persistent events: permission to open an event and to read its buffer
  *
- * A task that opens a member again did not come through the checks of
- * perf_event_open(): these are made here, of the event as it is, whatever its creator
- * was allowed. What a PMU's event_init() checks on top is known for tracepoints, probes
- * and breakpoints alone.
+ * Opening a member of a session again creates no event, and so bypasses the checks of
+ * perf_event_open(). This file repeats them for the event as it is, regardless of what
+ * its creator was allowed to do.
+ *
+ * The additional checks in a PMU's event_init() are known only for software events,
+ * tracepoints, probes and breakpoints. Other PMUs may refuse some users, or give some of
+ * them more than others, in ways that are not visible here. perf_event_open() notes in
+ * event->opened_by_monitor whether the opener had CAP_PERFMON. If so, opening an event of
+ * such a PMU again requires CAP_PERFMON as well.
+ *
+ * A task that an event follows must be visible in the pid namespace of the reader, as for
+ * perf_event_open(). The member keeps a reference on the pid namespace of the task, which
+ * the task no longer has after it was reaped. If it was reaped before UNCLAIM, the pid
+ * namespace of the event's opener is used instead. That is the same one or an ancestor.
+ *
+ * The permission to read a session does not include stopping or ending it. These take the
+ * owner, or CAP_SYS_ADMIN in the user namespace in which the session was created.
  *
  * A buffer may have several members. Its reader sees the records of all of them, and so
- * must pass the checks of each, including those that were claimed since.
+ * must pass the checks of each, including members that were claimed since. When a member
+ * is freed, the requirements of its records are added to rb->asks, which is protected by
+ * perf_persistent_lock. All members of a buffer follow the same task, or none.
  */
 #include <linux/capability.h>
 #include <linux/cleanup.h>
+#include <linux/cred.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/pid_namespace.h>
 #include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/security.h>
 #include <linux/trace_events.h>
 
@@ -55,7 +73,7 @@ static int perf_persistent_may_break(struct perf_event *event)
 }
 #endif
 
-/* May the current task watch what the event watches? */
+/* May the current task monitor the CPU or task of the event? */
 static int perf_persistent_may_watch(struct perf_event *event)
 {
 	if (!(event->attach_state & PERF_ATTACH_TASK))
@@ -73,8 +91,130 @@ static int perf_persistent_may_watch(struct perf_event *event)
 }
 
 /**
+ * perf_persistent_note_opener - store whether the opener of an event has CAP_PERFMON
+ * @event: the event, which the current task opens for the first time
+ */
+void perf_persistent_note_opener(struct perf_event *event)
+{
+	event->opened_by_monitor = ns_capable_noaudit(&init_user_ns, CAP_PERFMON) ||
+				   ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+}
+
+/* Are all checks of its PMU's event_init() made here? */
+static bool perf_persistent_knows_pmu(struct perf_event *event)
+{
+	switch (event->orig_type) {
+	case PERF_TYPE_SOFTWARE:
+	case PERF_TYPE_TRACEPOINT:
+	case PERF_TYPE_BREAKPOINT:
+		return true;
+	}
+#ifdef CONFIG_EVENT_TRACING
+	/* The PMUs of kprobes and uprobes. */
+	if (event->tp_event)
+		return true;
+#endif
+	return false;
+}
+
+static bool perf_persistent_asks_for_monitor(struct perf_event *event)
+{
+	return event->opened_by_monitor && !perf_persistent_knows_pmu(event);
+}
+
+/* Permissions that the records of freed members require: rb->asks */
+#define PERF_PERSISTENT_ASKS_KERNEL	0x1
+#define PERF_PERSISTENT_ASKS_MONITOR	0x2
+#define PERF_PERSISTENT_ASKS_TRACEPOINT	0x4
+#define PERF_PERSISTENT_ASKS_ADMIN	0x8
+#define PERF_PERSISTENT_ASKS_UNLOCKED	0x10
+
+/**
+ * perf_persistent_asks - get the permissions that the records of an event require
+ * @event: the event, which is about to be freed
+ *
+ * The task is not included, because other members of the buffer follow it as well, nor is
+ * the LSM label, which is freed with the event.
+ *
+ * Return: PERF_PERSISTENT_ASKS_* bits
+ */
+u32 perf_persistent_asks(struct perf_event *event)
+{
+	const struct perf_event_attr *attr = &event->attr;
+	u32 asks = 0;
+
+	/* As perf_event_allow() does. */
+	if (!attr->exclude_kernel || attr->text_poke ||
+	    (attr->sample_type & PERF_SAMPLE_PHYS_ADDR) ||
+	    ((attr->sample_type & PERF_SAMPLE_CALLCHAIN) && !attr->exclude_callchain_kernel) ||
+	    (has_branch_stack(event) &&
+	     (attr->branch_sample_type & PERF_SAMPLE_BRANCH_PERM_PLM)))
+		asks |= PERF_PERSISTENT_ASKS_KERNEL;
+	if (attr->namespaces || perf_persistent_asks_for_monitor(event))
+		asks |= PERF_PERSISTENT_ASKS_MONITOR;
+	if (attr->sample_type & PERF_SAMPLE_REGS_INTR)
+		asks |= PERF_PERSISTENT_ASKS_UNLOCKED;
+
+#ifdef CONFIG_EVENT_TRACING
+	if (event->tp_event && event->orig_type != PERF_TYPE_TRACEPOINT)
+		asks |= PERF_PERSISTENT_ASKS_MONITOR;
+	/* As perf_trace_event_perm() does. */
+	if (event->tp_event && ftrace_event_is_function(event->tp_event))
+		asks |= PERF_PERSISTENT_ASKS_TRACEPOINT;
+	if (event->tp_event && (attr->sample_type & PERF_SAMPLE_RAW) &&
+	    !((event->attach_state & PERF_ATTACH_TASK) &&
+	      (event->tp_event->flags & TRACE_EVENT_FL_CAP_ANY)))
+		asks |= PERF_PERSISTENT_ASKS_TRACEPOINT;
+#endif
+#ifdef CONFIG_HAVE_HW_BREAKPOINT
+	if (attr->type == PERF_TYPE_BREAKPOINT && arch_check_bp_in_kernelspace(&event->hw.info))
+		asks |= PERF_PERSISTENT_ASKS_ADMIN;
+#endif
+	return asks;
+}
+
+static int perf_persistent_may_have(u32 asks)
+{
+	int err = 0;
+
+	if (asks & PERF_PERSISTENT_ASKS_KERNEL)
+		err = perf_allow_kernel();
+	if (!err && (asks & PERF_PERSISTENT_ASKS_TRACEPOINT))
+		err = perf_allow_tracepoint();
+	if (!err && (asks & PERF_PERSISTENT_ASKS_UNLOCKED))
+		err = security_locked_down(LOCKDOWN_PERF);
+	if (!err && (asks & PERF_PERSISTENT_ASKS_MONITOR) && !perfmon_capable())
+		err = -EACCES;
+	if (!err && (asks & PERF_PERSISTENT_ASKS_ADMIN) && !capable(CAP_SYS_ADMIN))
+		err = -EPERM;
+	return err;
+}
+
+/**
+ * perf_persistent_get_target_ns - the pid namespace of the task that an event follows
+ * @event: the event
+ *
+ * Return: the namespace, with a reference; NULL if it follows none
+ */
+struct pid_namespace *perf_persistent_get_target_ns(struct perf_event *event)
+{
+	struct pid_namespace *ns;
+
+	if (!(event->attach_state & PERF_ATTACH_TASK))
+		return NULL;
+
+	guard(rcu)();
+	/* NULL if it was reaped. */
+	ns = task_active_pid_ns(event->hw.target);
+	return get_pid_ns(ns ?: event->ns);
+}
+
+/**
  * perf_persistent_may_open - may the current task open the event?
  * @event: the event
+ *
+ * Context: a task; may sleep.
+ * Return: 0, -EACCES, -EPERM, or what an LSM or the PMU refuses with.
  */
 int perf_persistent_may_open(struct perf_event *event)
 {
@@ -103,6 +243,9 @@ int perf_persistent_may_open(struct perf_event *event)
 	if (err)
 		return err;
 
+	if (perf_persistent_asks_for_monitor(event) && !perfmon_capable())
+		return -EACCES;
+
 	return security_perf_event_read(event);
 }
 
@@ -110,18 +253,26 @@ int perf_persistent_may_open(struct perf_event *event)
  * perf_persistent_may_read - may the current task have the event, and its buffer?
  * @pe: the member
  *
- * Return: 0; -EBUSY while events other than members write to the buffer
+ * Return: 0; -ESRCH if its task is of another pid namespace; -EBUSY while events other
+ * than members write to the buffer
  */
 int perf_persistent_may_read(struct perf_persistent_event *pe)
 {
 	struct perf_persistent_event *other;
 	int err;
 
+	if (pe->target_ns && !perf_persistent_sees(pe->target_ns))
+		return -ESRCH;
+
 	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
 		return -EBUSY;
 
 	/* The buffer is sealed: no other writer joins now. */
 	guard(mutex)(&perf_persistent_lock);
+	err = perf_persistent_may_have(pe->rb->asks);
+	if (err)
+		return err;
+
 	list_for_each_entry(other, &pe->session->members, member_entry) {
 		/* NULL while it is becoming a member, of another buffer than this. */
 		if (READ_ONCE(other->rb) != pe->rb)
@@ -130,6 +281,7 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 		err = perf_persistent_may_open(other->event);
 		if (err)
 			return err;
+		cond_resched();
 	}
 	return 0;
 }

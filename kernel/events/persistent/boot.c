@@ -10,21 +10,22 @@
  * There is a buffer of SIZE bytes (K, M; rounded up to a power of two; default 512K) for
  * each event on each CPU.
  *
- * Such a session belongs to root: it is made with the kernel's credentials, charged to
- * root's user, and listed, opened and claimed as if root had made it with UNCLAIM. Its
- * events never had a file: while the kernel builds the session, it holds the reference
- * of a creator's file. The session has events on the CPUs that are online when it is
- * started; root may add others (perf record -P NAME --add).
+ * Such a session belongs to root: it is created with the kernel's credentials, charged to
+ * root's user, and listed, opened and claimed as if root had created it with UNCLAIM. Its
+ * events never have a creator's file. While the kernel builds the session, it holds the
+ * reference of that file itself. The session has events on the CPUs that are online when
+ * it is started. root may add others (perf record -P NAME --add).
  *
- * The caller of perf_persistent_start() has a reference on the session, and may stop it:
- * all events are claimed, whoever added them, and the name is free. It may have been
- * claimed before. Readers that have an event open continue, as after any CLAIM. They
- * use code and data of the kernel proper, none of the module that started the session:
- * the module can be unloaded as soon as it has called perf_persistent_stop().
+ * The caller of perf_persistent_start() holds a reference on the session until it calls
+ * perf_persistent_stop(). This claims all events, including those that others have added,
+ * and frees the name. The session may have ended before. Readers that have an event open
+ * can continue to read, as after any CLAIM. They use no code or data of the module that
+ * started the session, so the module can be unloaded after perf_persistent_stop().
  *
- * The exception is a tracepoint that the module itself defines. The session, as any user
- * of such a tracepoint, keeps the module from being unloaded, so its module_exit() cannot
- * stop the session. It must be claimed from user space, or stopped at another occasion.
+ * The exception is a tracepoint that the module itself defines. A session that records it
+ * keeps the module from being unloaded, like any other user of the tracepoint. So
+ * module_exit() cannot stop that session: user space must claim it, or the module must
+ * stop it before.
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
@@ -348,7 +349,10 @@ static void __init perf_persistent_start_param(char *param)
 	kobject_put(&s->kobj);
 }
 
-/* CPUs, tracepoints and sysfs are there by now. */
+/*
+ * CPUs, tracepoints and, since sysfs.o is linked before, the directory of sessions are
+ * there by now. A late_initcall delivers the machine checks that were logged until then.
+ */
 static int __init perf_persistent_start_params(void)
 {
 	char *rest = perf_persistent_params, *param;
@@ -359,4 +363,4 @@ static int __init perf_persistent_start_params(void)
 	}
 	return 0;
 }
-late_initcall_sync(perf_persistent_start_params);
+device_initcall_sync(perf_persistent_start_params);

@@ -3,17 +3,18 @@
  * Persistent events: CPUs that go offline and return
  *
  * An event of a session returns with its CPU: core.c notes whether it is to run, and
- * perf_event_reinstall() puts it back. This file calls it, and wakes the readers for both:
+ * perf_event_reinstall() installs it again. This file calls it, and wakes the readers when
+ * the CPU goes down and when it comes up:
  *
  *	CPU goes down				CPU comes up
  *
  *	CPUHP_AP_PERF_ONLINE			CPUHP_PERF_PREPARE
  *	  core.c takes the events off		  core.c: the context takes events again
  *	CPUHP_BP_PREPARE_DYN			CPUHP_AP_ONLINE_DYN
- *	  the work is queued: readers are	  the work is queued: the events are put
- *	  woken, to see OFFLINE			  back, the readers woken
+ *	  the work is queued: readers are	  the work is queued: the events are
+ *	  woken, to see OFFLINE			  installed again, the readers woken
  *
- * A work item does it, soon after, since callbacks of the CPU's hotplug cannot take
+ * A work item does this, because callbacks of CPU hotplug cannot take
  * perf_persistent_mutex:
  *
  *	perf_persistent_mutex			UNCLAIM of an event that follows a task
@@ -21,34 +22,26 @@
  *	    event_mutex, tracepoints_mutex	another tracepoint is switched on
  *	      cpu_hotplug_lock			and waits for the CPU
  *
- * Until the work item has run, the event is OFFLINE although its CPU is not.
+ * Until the work item has run, the event is OFFLINE although its CPU is online.
  * perf_event_reinstall() needs a CPU that stays online: it takes cpu_hotplug_lock below
  * perf_persistent_mutex and above the mutex of the CPU's context, as the base does.
  *
- * An event that was claimed is an ordinary event, and is not put back. UNCLAIM of an event
- * that is away fails (ENODEV).
+ * A claimed event is an ordinary event, and is not installed again. UNCLAIM of an event
+ * whose CPU went offline fails (ENODEV).
  *
- * All of this happens between two records of that CPU: the buffer keeps its records, and
- * new ones are written below them.
+ * All of this happens between two records of that CPU. The buffer keeps its records, and
+ * new records are written below them.
  */
 #include <linux/cleanup.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "internal.h"
 
 /* CPUs that went offline or returned since the work item ran */
 static struct cpumask perf_persistent_changed_cpus;
-
-/* Wake the readers: the state has changed. */
-static void perf_persistent_tell(struct perf_persistent_event *pe)
-{
-	perf_persistent_wakeup(pe->rb);
-	wake_up_all(&pe->event->waitq);
-}
 
 static void perf_persistent_follow_cpu(unsigned int cpu)
 {
@@ -64,6 +57,8 @@ static void perf_persistent_follow_cpu(unsigned int cpu)
 				continue;
 			perf_event_reinstall(pe->event, cpu);
 			perf_persistent_tell(pe);
+			/* Each takes as long as there are events that have returned. */
+			cond_resched();
 		}
 	}
 }

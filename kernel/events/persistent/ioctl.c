@@ -26,7 +26,7 @@ static void perf_persistent_check_abi(void)
 	CHECK_OFFSET(perf_persistent_arg, id, 8);
 	CHECK_OFFSET(perf_persistent_arg, name, 16);
 
-	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER0);
+	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER1);
 	CHECK_OFFSET(perf_persistent_info, size, 0);
 	CHECK_OFFSET(perf_persistent_info, state, 4);
 	CHECK_OFFSET(perf_persistent_info, id, 8);
@@ -40,11 +40,23 @@ static void perf_persistent_check_abi(void)
 	CHECK_OFFSET(perf_persistent_info, attr_size, 56);
 	CHECK_OFFSET(perf_persistent_info, buffer_index, 60);
 	CHECK_OFFSET(perf_persistent_info, name, 64);
+	CHECK_OFFSET(perf_persistent_info, lost, 128);
+	CHECK_OFFSET(perf_persistent_info, freeze_time, 136);
 }
 
-/* Both structs begin with their size. */
-static int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
-				   u32 *size)
+/**
+ * perf_persistent_copy_in - copy a struct that begins with its size
+ * @dst: the struct, as this kernel knows it
+ * @ksize: its size
+ * @min_size: size of its first version
+ * @uarg: the caller's struct
+ * @size: out: its size
+ *
+ * Context: a task; may fault.
+ * Return: 0, -EFAULT, -EINVAL (too small), or -E2BIG (unknown fields are set).
+ */
+int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
+			    u32 *size)
 {
 	int err;
 
@@ -54,10 +66,12 @@ static int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, voi
 
 	if (*size < min_size)
 		return -EINVAL;
-	if (*size > PAGE_SIZE)
-		return -E2BIG;
 
-	return copy_struct_from_user(dst, ksize, uarg, *size);
+	err = *size > PAGE_SIZE ? -E2BIG : copy_struct_from_user(dst, ksize, uarg, *size);
+	/* As perf_event_open() does: tell the size that this kernel knows. */
+	if (err == -E2BIG && put_user((u32)ksize, (u32 __user *)uarg))
+		return -EFAULT;
+	return err;
 }
 
 static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user *uarg)
@@ -78,13 +92,17 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 		return err;
 
 	if (arg.flags & ~PERF_PERSISTENT_PARTIAL)
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "an unknown flag");
 
 	if (strnlen(arg.name, sizeof(arg.name)) == sizeof(arg.name))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the name has no end");
 
 	if (!arg.id && *arg.name && !perf_persistent_name_valid(arg.name))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the name is malformed or reserved");
+
+	/* Before an id is taken. */
+	if (!arg.id && put_user(arg.id, &u->id))
+		return -EFAULT;
 
 	err = perf_persistent_unclaim(event, &arg, &id);
 	if (err)
@@ -137,7 +155,6 @@ static void perf_persistent_fill_info(struct perf_persistent_event *pe,
 	struct perf_persistent_session *s = pe->session;
 	struct perf_event *event = pe->event;
 
-	info->state = perf_persistent_event_state(pe);
 	info->id = s->id;
 	info->index = pe->index;
 	info->cpu = pe->cpu;
@@ -148,19 +165,44 @@ static void perf_persistent_fill_info(struct perf_persistent_event *pe,
 	strscpy_pad(info->name, s->name);
 
 	guard(mutex)(&perf_persistent_lock);
+	info->state = perf_persistent_event_state(pe);
 	info->nr_events = perf_persistent_nr_events(s, pe->cpu);
 	info->buffer_index = perf_persistent_buffer_index(pe);
+	info->lost = local_read(&pe->rb->lost);
+	info->freeze_time = perf_persistent_freeze_time(pe);
+}
+
+/*
+ * Copy the attr to a program that may know less of it: as far as it goes, if the rest is
+ * zero.
+ */
+static int perf_persistent_put_attr(struct perf_event *event, void __user *uattr, u32 room)
+{
+	struct perf_event_attr attr;
+
+	if (room < PERF_ATTR_SIZE_VER0)
+		return -E2BIG;
+
+	perf_persistent_copy_attr(event, &attr);
+	if (room < sizeof(attr)) {
+		if (memchr_inv((char *)&attr + room, 0, sizeof(attr) - room))
+			return -E2BIG;
+		attr.size = room;
+	}
+	return copy_to_user(uattr, &attr, min_t(size_t, room, sizeof(attr))) ? -EFAULT : 0;
 }
 
 /**
  * perf_persistent_info - PERF_EVENT_IOC_PERSISTENT_INFO
  * @pe: the event
  * @uarg: user's struct perf_persistent_info
+ *
+ * Context: a task; perf_persistent_mutex and perf_persistent_lock are not held.
+ * Return: 0, -EFAULT, -EINVAL or -E2BIG.
  */
 long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg)
 {
 	struct perf_persistent_info info = {};
-	struct perf_event_attr attr;
 	u32 size, room;
 	int err;
 
@@ -179,13 +221,7 @@ long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg)
 	if (!info.attr_ptr)
 		return 0;
 
-	if (room < sizeof(attr))
-		return -E2BIG;
-
-	perf_persistent_copy_attr(pe->event, &attr);
-	if (copy_to_user(u64_to_user_ptr(info.attr_ptr), &attr, sizeof(attr)))
-		return -EFAULT;
-	return 0;
+	return perf_persistent_put_attr(pe->event, u64_to_user_ptr(info.attr_ptr), room);
 }
 
 /**

@@ -2,34 +2,44 @@
 /*
  * Persistent events: an event as a member of its session
  *
- * Objects and references are those of session.c. This file has what a member is made
- * of: its ring buffer, what the buffer is charged to, its state and its last reference.
+ * session.c describes the objects and references. This file has the parts of a member: its
+ * ring buffer, the charge of the buffer, its state and its last reference.
  *
  * Buffer
  * ------
  *
- * A member holds what a mapping holds: one count in event->mmap_count and one in
- * rb->mmap_count, and drops them the way a mapping does, by perf_mmap_put(). So the
- * mapping of its creator may go before or after.
+ * A member holds the same counts as a mapping: one in event->mmap_count and one in
+ * rb->mmap_count. It drops them in the same way, by perf_mmap_put(). So the mapping of its
+ * creator may be removed before or after.
  *
- * Each member seals its buffer, see rb_seal.c: readers see only what the kernel wrote.
- * Since nobody can resume a sealed buffer, an UNCLAIM that succeeds resumes a paused one;
- * an UNCLAIM that fails leaves it as it was.
+ * Each member seals its buffer, see rb_seal.c: readers see only records of the kernel. A
+ * sealed buffer cannot be resumed by user space. Therefore an UNCLAIM that succeeds resumes
+ * a paused buffer. An UNCLAIM that fails leaves it as it was.
  *
  * Only members of the session may write to a buffer that readers get. An event that was
  * redirected into the buffer before it was sealed must become a member or be closed:
  * before the session is completed (EINVAL); or, in a RUNNING session, which is joined
- * event by event, before the first reader is let in (EBUSY). What it wrote until it was
- * closed stays in the buffer; its creator alone knows which records these are.
+ * event by event, before the first reader opens it (EBUSY). Records that it wrote before
+ * it was closed stay in the buffer. Only its creator can tell them from others.
  *
  * Charge
  * ------
  *
  * perf_mmap() charges a buffer to the user up to kernel.perf_event_mlock_kb, and the rest
  * to the mm that mapped it. The buffer of a session outlives that mm: UNCLAIM moves the
- * second part to the user as well, which takes CAP_IPC_LOCK beyond the limit. Thus the
- * whole is returned to the user, whoever drops the buffer last. A member that shares
- * the buffer of another is charged one page, so that their number is limited.
+ * second part to the user as well, which takes CAP_IPC_LOCK beyond the limit. The whole
+ * charge is returned to the user, no matter who drops the last reference. A member that
+ * shares the buffer of another is charged one page, so that their number is limited.
+ *
+ * The charge to a memory cgroup, which comes on top, is in memory.c.
+ *
+ * Walks
+ * -----
+ *
+ * Tens of thousands of events may share a buffer. A walk over the events that has to visit
+ * each buffer once gets a number, stores it in each buffer, and skips buffers that have it
+ * already: perf_persistent_start_walk(), perf_persistent_first_visit(). Both are protected
+ * by perf_persistent_lock.
  *
  * Ordering
  * --------
@@ -45,6 +55,7 @@
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
 #include <linux/cred.h>
+#include <linux/pid_namespace.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -62,6 +73,9 @@ DEFINE_MUTEX(perf_persistent_lock);
 /**
  * perf_persistent_gone - is the event at an end because its target task is?
  * @pe: the member
+ *
+ * Context: any; the result may change only from false to true.
+ * Return: true if it is.
  */
 bool perf_persistent_gone(struct perf_persistent_event *pe)
 {
@@ -93,13 +107,7 @@ static bool perf_persistent_try_state(struct perf_persistent_event *pe,
 	return same;
 }
 
-/**
- * perf_persistent_event_state - does the event record?
- * @pe: the member
- *
- * Return: PERF_PERSISTENT_STATE_* bits
- */
-u32 perf_persistent_event_state(struct perf_persistent_event *pe)
+static u32 perf_persistent_run_state(struct perf_persistent_event *pe)
 {
 	u32 state;
 
@@ -116,7 +124,52 @@ u32 perf_persistent_event_state(struct perf_persistent_event *pe)
 	       PERF_PERSISTENT_STATE_GONE : state;
 }
 
+/**
+ * perf_persistent_event_state - does the event record?
+ * @pe: the member
+ *
+ * Return: PERF_PERSISTENT_STATE_* bits
+ */
+u32 perf_persistent_event_state(struct perf_persistent_event *pe)
+{
+	return perf_persistent_run_state(pe) | perf_persistent_frozen_bits(pe);
+}
+
 /* Buffer */
+
+static unsigned long perf_persistent_walks;
+
+/**
+ * perf_persistent_start_walk - start to visit each buffer once
+ *
+ * Context: perf_persistent_lock is held.
+ * Return: the number of the walk.
+ */
+unsigned long perf_persistent_start_walk(void)
+{
+	lockdep_assert_held(&perf_persistent_lock);
+
+	return ++perf_persistent_walks;
+}
+
+/**
+ * perf_persistent_first_visit - was the buffer not visited before?
+ * @rb: the buffer
+ * @walk: what perf_persistent_start_walk() returned
+ *
+ * Context: perf_persistent_lock is held.
+ * Return: true if it was not.
+ */
+bool perf_persistent_first_visit(struct perf_buffer *rb, unsigned long walk)
+{
+	lockdep_assert_held(&perf_persistent_lock);
+
+	if (rb->walk == walk)
+		return false;
+
+	rb->walk = walk;
+	return true;
+}
 
 /* The first member on the CPU that writes to the buffer, or NULL */
 static struct perf_persistent_event *
@@ -154,6 +207,9 @@ u32 perf_persistent_buffer_index(struct perf_persistent_event *pe)
  * @s: the session
  * @rb: the buffer, sealed
  * @joining: an event that is about to become a member
+ *
+ * Context: any.
+ * Return: true if they are.
  */
 bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_buffer *rb,
 				 struct perf_event *joining)
@@ -171,11 +227,19 @@ bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_
 	return true;
 }
 
+/* Memory of a buffer: its pages, the header page, and struct perf_buffer with its array. */
+static size_t perf_persistent_buffer_bytes(unsigned long nr_pages)
+{
+	return ((nr_pages + 1) << PAGE_SHIFT) + sizeof(struct perf_buffer) +
+	       nr_pages * sizeof(void *);
+}
+
 /* Allocate a buffer for an event that comes without one, charged to the current user. */
 static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event,
 							unsigned long nr_pages)
 {
 	const struct perf_rb_memory *memory = &perf_rb_kernel_memory;
+	struct perf_persistent_memory memory_cg = { };
 	struct perf_rb_charge charge = { };
 	struct perf_buffer *rb;
 	int err;
@@ -185,20 +249,31 @@ static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event
 	if (err)
 		return ERR_PTR(err);
 
+	err = perf_persistent_charge(&memory_cg, perf_persistent_buffer_bytes(nr_pages));
+	if (err)
+		goto err_charge;
+
+	err = -ENOMEM;
 	rb = rb_alloc(memory, nr_pages, event->attr.watermark ? event->attr.wakeup_watermark : 0,
 		      event->cpu, 0);
-	if (!rb) {
-		memory->uncharge(&charge);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (!rb)
+		goto err_memory_cg;
 
 	rb->charge = charge;
+	rb->memory_cg = memory_cg;
 	return rb;
+
+err_memory_cg:
+	perf_persistent_uncharge(&memory_cg);
+err_charge:
+	memory->uncharge(&charge);
+	return ERR_PTR(err);
 }
 
 /* Undo perf_persistent_alloc_buffer(); the buffer was never attached. */
 static void perf_persistent_free_buffer(struct perf_buffer *rb)
 {
+	perf_persistent_uncharge(&rb->memory_cg);
 	rb->memory->uncharge(&rb->charge);
 	rb->memory->free(rb);
 }
@@ -208,18 +283,21 @@ static int perf_persistent_check_buffer(struct perf_event *event, struct perf_bu
 {
 	/* It belongs to another session, or to an event that was claimed. */
 	if (perf_rb_sealed(rb))
-		return -EBUSY;
+		return perf_persistent_refuse(-EBUSY, "the buffer is that of another session");
 
-	/* Redirected into the buffer of an event that is not a member. */
 	if (!atomic_read(&event->mmap_count))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the buffer's own event is no member");
 
 	if (!rb->nr_pages || !rb->overwrite || rb_has_aux(rb))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the buffer is empty, writable or AUX");
 
-	/* Its memory stays charged, and only to the user that asks for it. */
+	/* perf_rb_seal() looks again, with the lock. */
+	if (READ_ONCE(rb->user_writable))
+		return perf_persistent_refuse(-EINVAL, "the buffer was mapped writable");
+
+	/* The memory stays charged, so it must be charged to the calling user. */
 	if (rb->charge.user != current_user())
-		return -EPERM;
+		return perf_persistent_refuse(-EPERM, "the buffer is charged to another user");
 
 	return 0;
 }
@@ -227,7 +305,9 @@ static int perf_persistent_check_buffer(struct perf_event *event, struct perf_bu
 static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct perf_buffer *rb,
 				       bool complete)
 {
-	bool shared = perf_persistent_first_writer(pe->session, pe->cpu, rb);
+	bool shared = perf_rb_sealed(rb) &&
+		      perf_persistent_first_writer(pe->session, pe->cpu, rb);
+	struct perf_persistent_memory memory_cg = { };
 	struct perf_rb_charge charge = { };
 	int err;
 
@@ -245,28 +325,47 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	if (err)
 		return err;
 
+	if (!shared) {
+		err = perf_persistent_charge(&memory_cg,
+					     perf_persistent_buffer_bytes(data_page_nr(rb)));
+		if (err)
+			goto err_uncharge;
+	}
+
 	err = perf_rb_seal(rb);
 	if (err)
-		goto err_uncharge;
+		goto err_memory_cg;
 
 	err = -EINVAL;
 	if (complete && !perf_persistent_all_members(pe->session, rb, pe->event))
 		goto err_unseal;
 
+	if (!shared) {
+		err = perf_persistent_put_charge(rb, &memory_cg);
+		if (err)
+			goto err_unseal;
+	}
+
 	err = -EAGAIN;
 	if (!atomic_inc_not_zero(&rb->mmap_count))
-		goto err_unseal;
+		goto err_memory;
 
-	/* Sealed: it cannot be paused again. */
-	rb_toggle_paused(rb, false);
-	if (shared)
+	if (shared) {
 		pe->charge = charge;
-	else
+	} else {
+		/* Sealed: only a freeze pauses it again. */
+		rb_toggle_paused(rb, false);
 		perf_rb_charge_user(&rb->charge, &charge);
+	}
 	return 0;
 
+err_memory:
+	if (!shared)
+		perf_persistent_take_charge(rb, &memory_cg);
 err_unseal:
 	perf_rb_unseal(rb);
+err_memory_cg:
+	perf_persistent_uncharge(&memory_cg);
 err_uncharge:
 	perf_rb_uncharge(&charge);
 	return err;
@@ -297,7 +396,7 @@ static int perf_persistent_adopt_buffer(struct perf_persistent_event *pe,
 
 		*spare = NULL;
 		perf_mmap_attach(event, rb);
-		/* Nobody has mapped it: this does not fail. */
+		/* User space has not mapped it, so this does not fail. */
 		perf_rb_seal(rb);
 	}
 
@@ -310,9 +409,14 @@ static int perf_persistent_adopt_buffer(struct perf_persistent_event *pe,
 /* Undo perf_persistent_adopt_buffer(), for the last user of the member. */
 static void perf_persistent_drop_buffer(struct perf_persistent_event *pe)
 {
-	perf_rb_unseal(pe->rb);
+	struct perf_persistent_memory memory = { };
+
+	/* No other member relies on the seal. */
+	if (!perf_rb_unseal(pe->rb))
+		perf_persistent_take_charge(pe->rb, &memory);
 	perf_mmap_put(pe->event, pe->rb);
 	perf_rb_uncharge(&pe->charge);
+	perf_persistent_uncharge(&memory);
 }
 
 /* Beginning and end */
@@ -327,11 +431,11 @@ static int perf_persistent_try_attach(struct perf_persistent_event *pe, struct p
 	guard(mutex)(&event->mmap_mutex);
 
 	if (event->group_leader != event || event->nr_siblings)
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the event is in a group");
 
 	/* Its CPU went offline; ENABLE and DISABLE since were not noted. */
 	if (perf_event_is_away(event))
-		return -ENODEV;
+		return perf_persistent_refuse(-ENODEV, "the CPU of the event went offline");
 
 	err = perf_persistent_adopt_buffer(pe, spare, complete);
 	if (err)
@@ -340,10 +444,12 @@ static int perf_persistent_try_attach(struct perf_persistent_event *pe, struct p
 	perf_event_set_returns(event);
 	/* A, matches B: see Ordering */
 	smp_store_release(&event->persistent, pe);
+	/* No rdpmc any more. */
+	perf_event_update_userpage(event);
 	return 0;
 }
 
-/* Jiffies to wait until the last mapping of a buffer has gone. */
+/* Times that the last mapping of a buffer may go meanwhile. */
 #define PERF_PERSISTENT_ATTACH_TRIES	100
 
 /**
@@ -351,6 +457,8 @@ static int perf_persistent_try_attach(struct perf_persistent_event *pe, struct p
  * @pe: the member to be
  * @nr_pages: size of the buffer if the event has none, a power of two
  * @complete: this completes the session: only members may write to the buffer
+ *
+ * Return: 0, or an error; -EAGAIN while a task unmaps the buffer
  */
 int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pages,
 			   bool complete)
@@ -362,28 +470,35 @@ int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pa
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
+	err = perf_persistent_charge(&pe->memory, sizeof(*event));
+	if (err)
+		return err;
+
 	for (tries = 0; tries < PERF_PERSISTENT_ATTACH_TRIES; tries++) {
 		/* A hint: perf_persistent_adopt_buffer() looks again, with the lock. */
 		if (!spare && !READ_ONCE(event->rb)) {
 			spare = perf_persistent_alloc_buffer(event, nr_pages);
-			if (IS_ERR(spare))
-				return PTR_ERR(spare);
+			if (IS_ERR(spare)) {
+				err = PTR_ERR(spare);
+				spare = NULL;
+				break;
+			}
 		}
 
 		ctx = perf_event_ctx_lock(event);
 		err = perf_persistent_try_attach(pe, &spare, complete);
 		perf_event_ctx_unlock(event, ctx);
 
-		if (err != -EAGAIN)
+		/* Again at once if the buffer has gone, and a spare one is wanted. */
+		if (err != -EAGAIN || READ_ONCE(event->rb))
 			break;
-
-		/* Let the task that unmaps the buffer finish. */
-		schedule_timeout_uninterruptible(1);
 	}
 
 	if (spare)
 		perf_persistent_free_buffer(spare);
-	return err == -EAGAIN ? -EBUSY : err;
+	if (err)
+		perf_persistent_uncharge(&pe->memory);
+	return err;
 }
 
 /**
@@ -397,11 +512,17 @@ void perf_persistent_put(struct perf_persistent_event *pe)
 	if (!refcount_dec_and_test(&pe->users))
 		return;
 
-	scoped_guard(mutex, &perf_persistent_lock)
+	/* Its records stay in the buffer, as long as there is another member. */
+	scoped_guard(mutex, &perf_persistent_lock) {
+		pe->rb->asks |= perf_persistent_asks(pe->event);
 		list_del(&pe->member_entry);
+	}
 
 	perf_persistent_drop_buffer(pe);
 	perf_event_release_kernel(pe->event);
+	perf_persistent_uncharge(&pe->memory);
+	if (pe->target_ns)
+		put_pid_ns(pe->target_ns);
 	kfree_rcu(pe, rcu);
 	kobject_put(&s->kobj);
 }

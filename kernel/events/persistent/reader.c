@@ -12,7 +12,7 @@
  * needs to be counted when a mapping is forked, split, moved or cut.
  *
  * poll() is per consumer. The buffer counts its wakeups, each after data_head was
- * published; a consumer remembers the count that it reported last:
+ * published. A consumer stores the count that it reported last:
  *
  *    writer                              reader, perf_persistent_poll()
  *
@@ -21,11 +21,12 @@
  *    STORE rb->wakeups                   user space: LOAD data_head
  *    irq_work: wake up event->waitq
  *
- * A, in perf_persistent_wakeup(), pairs with B: a reader that was told of a wakeup sees
- * the data_head that caused it. The count is raised before the waitq is woken, and read
- * after the reader is on the waitq: no wakeup is missed. A CPU that goes offline or
- * returns counts as a wakeup as well, since the state has changed. CLAIM and the end of
- * the target task are EPOLLHUP. Disabling the event wakes nobody.
+ * A, in perf_persistent_wakeup(), pairs with B: after poll() has reported a wakeup, the
+ * reader sees the data_head that caused it. The count is incremented before the waitq is
+ * woken, and read after the reader has registered on the waitq, so no wakeup is missed. A
+ * CPU that goes offline or returns counts as a wakeup as well, since the state has changed.
+ * CLAIM and the end of the target task cause EPOLLHUP. Disabling the event causes no
+ * wakeup.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -45,10 +46,12 @@
  * struct perf_persistent_consumer - a reader's file
  * @pe: the event, with a reference
  * @wakeups: the buffer's count when poll() last reported EPOLLIN
+ * @again: EPOLLIN is to be reported once more, see perf_persistent_woken()
  */
 struct perf_persistent_consumer {
 	struct perf_persistent_event	*pe;
 	atomic_t			wakeups;
+	atomic_t			again;
 };
 
 static int perf_persistent_file_release(struct inode *inode, struct file *file)
@@ -83,7 +86,7 @@ static __poll_t perf_persistent_poll(struct file *file, poll_table *wait)
 
 	/* B, matches A in perf_persistent_wakeup(): see above */
 	wakeups = atomic_read_acquire(&pe->rb->wakeups);
-	if (atomic_xchg(&consumer->wakeups, wakeups) != wakeups)
+	if (perf_persistent_woken(&consumer->wakeups, &consumer->again, wakeups, wait))
 		events |= EPOLLIN | EPOLLRDNORM;
 
 	return events;
@@ -97,12 +100,15 @@ static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsi
 	int err;
 
 	if (_IOC_TYPE(cmd) != _IOC_TYPE(PERF_EVENT_IOC_CLAIM))
-		return -EPERM;
+		return -ENOTTY;
 
-	if (_IOC_NR(cmd) == _IOC_NR(PERF_EVENT_IOC_CLAIM))
+	if (_IOC_NR(cmd) == _IOC_NR(PERF_EVENT_IOC_CLAIM)) {
+		if (!perf_persistent_may_end(pe->session))
+			return -EPERM;
 		err = security_perf_event_write(pe->event);
-	else
+	} else {
 		err = security_perf_event_read(pe->event);
+	}
 	if (err)
 		return err;
 
@@ -115,8 +121,13 @@ static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsi
 		return perf_persistent_info(pe, uarg);
 	case _IOC_NR(PERF_EVENT_IOC_CLAIM):
 		return perf_persistent_claim(pe);
-	default:
+	case _IOC_NR(PERF_EVENT_IOC_ENABLE) ... _IOC_NR(PERF_EVENT_IOC_SET_FILTER):
+	case _IOC_NR(PERF_EVENT_IOC_SET_BPF) ... _IOC_NR(PERF_EVENT_IOC_MODIFY_ATTRIBUTES):
+	case _IOC_NR(PERF_EVENT_IOC_UNCLAIM):
+		/* All readers would notice. */
 		return -EPERM;
+	default:
+		return -ENOTTY;
 	}
 }
 
@@ -228,7 +239,8 @@ static struct file *perf_persistent_getfile(struct perf_persistent_event *pe, in
 
 /**
  * perf_persistent_open - perf_event_open() of an event that belongs to a session
- * @attr: id of the session (config), number of the event on its CPU (config1)
+ * @attr: id of the session (config), number of the event on its CPU (config1), or
+ *	PERF_PERSISTENT_SESSION for the session itself
  * @pid: -1
  * @cpu: the CPU, -1 for an event that follows a task
  * @group_fd: -1
@@ -247,6 +259,9 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 	if (!perf_persistent_attr_valid(attr) || pid != -1 || group_fd != -1 ||
 	    (flags & ~PERF_FLAG_FD_CLOEXEC))
 		return -EINVAL;
+
+	if (attr->config1 == PERF_PERSISTENT_SESSION)
+		return cpu == -1 ? perf_persistent_open_session(attr, f_flags) : -EINVAL;
 
 	pe = perf_persistent_find(attr->config, cpu, attr->config1);
 	if (IS_ERR(pe))

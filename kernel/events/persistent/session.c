@@ -9,9 +9,9 @@
  *
  * A process opens an event the usual way and calls UNCLAIM: the event becomes a member
  * of a session, which belongs to the kernel. Other processes open the member again, by
- * session, CPU and index. What they get is called a consumer: it maps the buffer
- * read-only, and reads. CLAIM takes the member out of the session; the event ends when
- * its last file is closed.
+ * session, CPU and index. The file that they get is called a consumer. It can be read and
+ * mapped read-only. CLAIM takes the member out of the session; the event ends when its last
+ * file is closed.
  *
  * Objects and references
  * ----------------------
@@ -27,8 +27,8 @@
  *  - perf_persistent_event::users counts the creator's file, each consumer's file,
  *    and the session until the event is claimed. Its drop to 0 ends the event:
  *    perf_persistent_put() drops the buffer, calls perf_event_release_kernel(), and
- *    frees the member. The event's own refcount would not do, since
- *    perf_event_release_kernel() kills an event whatever its refcount is.
+ *    frees the member. The event's own refcount is not sufficient, since
+ *    perf_event_release_kernel() kills an event regardless of its refcount.
  *  - A mapping, the creator's or a consumer's, holds its file. So a member with a
  *    mapping has a user.
  *  - perf_event::persistent is set once, by UNCLAIM, and never cleared. The creator's
@@ -43,9 +43,13 @@
  *    All members, claimed or not, are on session->members. The last perf_persistent_put()
  *    takes a member off this list first: while it is there, its event is valid, and
  *    so are target task and tracepoint.
- *  - The event keeps what any event keeps: the module of its PMU or tracepoint, the pid
- *    namespace it was opened in, the LSM's blob. A module whose tracepoint is recorded
- *    cannot be unloaded before CLAIM.
+ *  - The event holds the same objects as any other event: the module of its PMU or
+ *    tracepoint, the pid namespace it was opened in, the LSM's blob. A module whose
+ *    tracepoint is recorded cannot be unloaded before CLAIM. The session keeps the user
+ *    and pid namespace of its creator (owner.c), and its memory cgroup's obj_cgroup
+ *    (memory.c).
+ *  - An id is used up when the first UNCLAIM of a session has succeeded. Until then it is
+ *    not visible: sysfs lists the session a moment earlier, but does not show the id.
  *
  * A session's life
  * ----------------
@@ -63,7 +67,7 @@
  *  BUILDING: the session is not listed and cannot be opened. RUNNING: both; it is listed
  *  a moment before it can be opened (ENOENT), and unlisted if its completion fails.
  *  ENDED: it cannot be found and its name is free; the object stays until its last member
- *  is freed.
+ *  and its last session fd are freed. A RUNNING session may be frozen, see freeze.c.
  *
  * What happens when
  * -----------------
@@ -78,7 +82,8 @@
  *    UNCLAIM returns: perf_mmap_close() decrements counts that were raised before
  *    event->persistent was set. If the event's count was zero already, its buffer is
  *    detached, and UNCLAIM allocates one. If the event was redirected into a buffer whose
- *    last mapping goes, UNCLAIM waits until that is detached.
+ *    last mapping goes, UNCLAIM gives up, waits with no lock held until that is detached,
+ *    and begins anew.
  *  - CLAIM while consumers read: they can continue. Their buffer stays, and stays
  *    charged, until the last of them is closed.
  *  - A CPU goes offline and returns: see hotplug.c.
@@ -95,10 +100,10 @@
  *
  *  - The task exits: perf_event_exit_task() takes the event off the context, which is
  *    dead from then on. Event, buffer and session stay, and are opened, read and
- *    claimed as before: a post-mortem. The state says GONE for good; poll() says
- *    EPOLLHUP. If PERF_RECORD_EXIT was asked for, it is the last record. The opener is
- *    checked against the credentials that the task died with.
- *  - UNCLAIM of an event whose task is gone already: the same post-mortem.
+ *    claimed as before. The state remains GONE, and poll() returns EPOLLHUP. If
+ *    PERF_RECORD_EXIT was asked for, it is the last record. The opener is checked
+ *    against the credentials that the task died with.
+ *  - UNCLAIM of an event whose task has already exited: the same.
  *  - The task execs: the event continues. If the new program is set-uid or not readable,
  *    perf_event_exit_task() ends the event as if the task had exited, and it never
  *    returns: GONE means that the event no longer follows its task. The opener is then
@@ -141,58 +146,22 @@
 #include <linux/capability.h>
 #include <linux/cleanup.h>
 #include <linux/cred.h>
-#include <linux/ctype.h>
-#include <linux/init.h>
+#include <linux/pid_namespace.h>
 #include <linux/printk.h>
+#include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/sysctl.h>
 
 #include "internal.h"
 
 LIST_HEAD(perf_persistent_sessions);
 
-/* The last id given. Protected by perf_persistent_mutex. */
-static u32 perf_persistent_last_id;
-
-/* Sessions that a user without CAP_SYS_ADMIN may have. */
-static int sysctl_perf_persistent_max __read_mostly = 16;
-
-/* Names */
-
-/* event12: the name that the kernel gives to session 12 if its creator gives none */
-static bool perf_persistent_is_default_name(const char *name)
-{
-	size_t len = str_has_prefix(name, "event");
-
-	if (!len || !name[len])
-		return false;
-
-	for (name += len; isdigit(*name); name++)
-		;
-	return !*name;
-}
-
-/**
- * perf_persistent_name_valid - may a session have this name?
- * @name: the name, NUL-terminated
- *
- * A name is a directory and a file in sysfs, and a word of programs that open events by
- * name: a letter or '_', then letters, digits, '_' and '-'. The words that such programs
- * reserve are not known here.
+/*
+ * The last id taken, by the first UNCLAIM of a session that succeeded: those that fail use
+ * up no ids. Protected by perf_persistent_mutex.
  */
-bool perf_persistent_name_valid(const char *name)
-{
-	const char *p = name;
-
-	if (!isascii(*p) || !(isalpha(*p) || *p == '_'))
-		return false;
-
-	while (isascii(*p) && (isalnum(*p) || *p == '_' || *p == '-'))
-		p++;
-	return !*p && !perf_persistent_is_default_name(name);
-}
+static u32 perf_persistent_last_id;
 
 /* Look-ups */
 
@@ -209,7 +178,14 @@ static struct perf_persistent_session *perf_persistent_find_session(u64 id)
 	return NULL;
 }
 
-static bool perf_persistent_name_taken(const char *name)
+/**
+ * perf_persistent_name_taken - has a session that has not ended this name?
+ * @name: the name
+ *
+ * Context: perf_persistent_mutex or perf_persistent_lock is held.
+ * Return: true if there is one.
+ */
+bool perf_persistent_name_taken(const char *name)
 {
 	struct perf_persistent_session *s;
 
@@ -220,26 +196,6 @@ static bool perf_persistent_name_taken(const char *name)
 			return true;
 	}
 	return false;
-}
-
-static int perf_persistent_check_quota(void)
-{
-	struct perf_persistent_session *s;
-	int nr = 0;
-
-	perf_persistent_assert_readable();
-
-	list_for_each_entry(s, &perf_persistent_sessions, entry)
-		nr += uid_eq(s->owner, current_euid());
-
-	if (nr < READ_ONCE(sysctl_perf_persistent_max) || capable(CAP_SYS_ADMIN))
-		return 0;
-	return -EDQUOT;
-}
-
-static bool perf_persistent_may_use(struct perf_persistent_session *s)
-{
-	return uid_eq(s->owner, current_euid()) || perfmon_capable();
 }
 
 /**
@@ -257,6 +213,35 @@ u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu)
 
 	next = xa_load(&s->next_index, cpu + 1);
 	return next ? xa_to_value(next) : 0;
+}
+
+static struct perf_persistent_session *perf_persistent_find_running(u64 id)
+{
+	struct perf_persistent_session *s = perf_persistent_find_session(id);
+
+	if (!s || s->state != PERF_PERSISTENT_RUNNING)
+		return ERR_PTR(-ENOENT);
+
+	/* Only the owner and CAP_PERFMON may learn which events a session has. */
+	return perf_persistent_may_use(s) ? s : ERR_PTR(-EACCES);
+}
+
+/**
+ * perf_persistent_get - look up a session that can be opened
+ * @id: its id
+ *
+ * Return: the session, with a reference, or an error pointer
+ */
+struct perf_persistent_session *perf_persistent_get(u64 id)
+{
+	struct perf_persistent_session *s;
+
+	guard(mutex)(&perf_persistent_lock);
+
+	s = perf_persistent_find_running(id);
+	if (!IS_ERR(s))
+		kobject_get(&s->kobj);
+	return s;
 }
 
 /**
@@ -277,13 +262,9 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 
 	guard(mutex)(&perf_persistent_lock);
 
-	s = perf_persistent_find_session(id);
-	if (!s || s->state != PERF_PERSISTENT_RUNNING)
-		return ERR_PTR(-ENOENT);
-
-	/* Only the owner and CAP_PERFMON may learn which events a session has. */
-	if (!perf_persistent_may_use(s))
-		return ERR_PTR(-EACCES);
+	s = perf_persistent_find_running(id);
+	if (IS_ERR(s))
+		return ERR_CAST(s);
 
 	pe = xa_load(&s->events, perf_persistent_key(cpu, index));
 	if (!pe)
@@ -310,6 +291,7 @@ static bool perf_persistent_take_back(struct perf_persistent_event *pe)
 	xa_erase(&s->events, perf_persistent_key(pe->cpu, pe->index));
 	/* Tell poll() of readers. */
 	wake_up_all(&pe->event->waitq);
+	perf_persistent_note_claim(pe);
 	return true;
 }
 
@@ -328,8 +310,11 @@ static void perf_persistent_end(struct perf_persistent_session *s)
 		perf_persistent_unpublish(s);
 
 	scoped_guard(mutex, &perf_persistent_lock)
-		list_del(&s->entry);
+		list_del_rcu(&s->entry);
 
+	/* If the id was not used up, the session was never visible. */
+	if (s->id <= perf_persistent_last_id)
+		perf_persistent_note(s, PERF_PERSISTENT_NOTE_END, published);
 	kobject_put(&s->kobj);
 }
 
@@ -348,6 +333,7 @@ int perf_persistent_claim(struct perf_persistent_event *pe)
 		if (!perf_persistent_take_back(pe))
 			return -EBUSY;
 
+		perf_persistent_audit(s, "claim");
 		if (xa_empty(&s->events))
 			perf_persistent_end(s);
 	}
@@ -375,8 +361,10 @@ static void perf_persistent_put_all(struct list_head *taken)
 {
 	struct perf_persistent_event *pe, *tmp;
 
-	list_for_each_entry_safe(pe, tmp, taken, claim_entry)
+	list_for_each_entry_safe(pe, tmp, taken, claim_entry) {
 		perf_persistent_put(pe);
+		cond_resched();
+	}
 }
 
 /* A file of a session that is being built was closed: the session ends. */
@@ -397,17 +385,22 @@ static void perf_persistent_abort(struct perf_persistent_session *s)
 
 /**
  * perf_persistent_end_all - claim all events of a session
- * @s: the session, which may have ended
+ * @s: the session
+ *
+ * Context: a task; takes perf_persistent_mutex, may sleep.
+ * Return: 0, or -ENOENT if it has ended.
  */
-void perf_persistent_end_all(struct perf_persistent_session *s)
+int perf_persistent_end_all(struct perf_persistent_session *s)
 {
 	LIST_HEAD(taken);
 
 	scoped_guard(mutex, &perf_persistent_mutex) {
-		if (s->state != PERF_PERSISTENT_ENDED)
-			perf_persistent_take_all(s, &taken);
+		if (s->state == PERF_PERSISTENT_ENDED)
+			return -ENOENT;
+		perf_persistent_take_all(s, &taken);
 	}
 	perf_persistent_put_all(&taken);
+	return 0;
 }
 
 /**
@@ -430,29 +423,29 @@ bool perf_persistent_release(struct perf_event *event)
 
 /* The beginning */
 
-/* Can the event continue without its creator, and can others understand its records? */
+/* Can the event continue without its creator, and can other processes read its records? */
 static int perf_persistent_check_event(struct perf_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
 
 	if (!is_write_backward(event))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the event is not write_backward");
 
 	if (has_aux(event) || attr->aux_output || has_aux_action(event))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the event has an AUX area");
 
 	/* They make fork(), exec() or a signal act on it. */
 	if (attr->inherit || attr->enable_on_exec || attr->remove_on_exec || attr->sigtrap)
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "fork, exec or a signal acts on it");
 
 	/* A buffer for each CPU that the task may run on. */
 	if ((event->attach_state & PERF_ATTACH_TASK) && event->cpu != -1)
-		return -EOPNOTSUPP;
+		return perf_persistent_refuse(-EOPNOTSUPP, "it follows a task on one CPU");
 
 #ifdef CONFIG_CGROUP_PERF
 	/* Its attr does not name the cgroup. */
 	if (event->cgrp)
-		return -EOPNOTSUPP;
+		return perf_persistent_refuse(-EOPNOTSUPP, "the event belongs to a cgroup");
 #endif
 
 	return perf_persistent_may_open(event);
@@ -468,17 +461,12 @@ static bool perf_persistent_tells_apart(struct perf_event *event)
 
 static bool perf_persistent_fits(struct perf_persistent_session *s, struct perf_event *event)
 {
-	struct perf_persistent_event *pe;
-	unsigned long key;
+	unsigned long key = 0;
+	struct perf_persistent_event *pe = xa_find(&s->events, &key, ULONG_MAX, XA_PRESENT);
 
-	if (xa_empty(&s->events))
-		return true;
-
-	xa_for_each(&s->events, key, pe) {
-		if (!perf_persistent_tells_apart(pe->event))
-			return false;
-	}
-	return perf_persistent_tells_apart(event);
+	/* One is enough: if there are several events, all of them meet the requirement. */
+	return !pe || (perf_persistent_tells_apart(pe->event) &&
+		       perf_persistent_tells_apart(event));
 }
 
 static void perf_persistent_session_release(struct kobject *kobj)
@@ -487,7 +475,8 @@ static void perf_persistent_session_release(struct kobject *kobj)
 
 	xa_destroy(&s->events);
 	xa_destroy(&s->next_index);
-	kfree(s);
+	perf_persistent_put_owner(s);
+	kfree_rcu(s, rcu);
 }
 
 static void perf_persistent_get_ownership(const struct kobject *kobj, kuid_t *uid, kgid_t *gid)
@@ -509,13 +498,6 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
-	if (perf_persistent_name_taken(name))
-		return ERR_PTR(-EEXIST);
-
-	err = perf_persistent_check_quota();
-	if (err)
-		return ERR_PTR(err);
-
 	if (perf_persistent_last_id == INT_MAX)
 		return ERR_PTR(-ENOSPC);
 
@@ -525,18 +507,20 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 
 	kobject_init(&s->kobj, &perf_persistent_ktype);
 	INIT_LIST_HEAD(&s->members);
-	xa_init(&s->events);
-	xa_init(&s->next_index);
+	/* xa_store() ignores its gfp flags in its first attempt. */
+	xa_init_flags(&s->events, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&s->next_index, XA_FLAGS_ACCOUNT);
 	s->state = PERF_PERSISTENT_BUILDING;
-	s->id = ++perf_persistent_last_id;
-	s->owner = current_euid();
-	if (*name)
-		strscpy(s->name, name);
-	else
-		snprintf(s->name, sizeof(s->name), "event%u", s->id);
+	init_waitqueue_head(&s->waitq);
+	s->id = perf_persistent_last_id + 1;
+	err = perf_persistent_set_owner(s, name);
+	if (err) {
+		kobject_put(&s->kobj);
+		return ERR_PTR(err);
+	}
 
 	guard(mutex)(&perf_persistent_lock);
-	list_add_tail(&s->entry, &perf_persistent_sessions);
+	list_add_tail_rcu(&s->entry, &perf_persistent_sessions);
 	return s;
 }
 
@@ -554,12 +538,15 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 	if (!perf_persistent_may_use(s))
 		return ERR_PTR(-EACCES);
 
-	if (*arg->name && strcmp(arg->name, s->name))
+	if (*arg->name && !perf_persistent_is_called(s, arg->name))
 		return ERR_PTR(-EINVAL);
+
+	if (perf_persistent_is_frozen(s))
+		return ERR_PTR(perf_persistent_refuse(-EBUSY, "the session is frozen"));
 
 	/* A complete session is not built again. */
 	if ((arg->flags & PERF_PERSISTENT_PARTIAL) && s->state == PERF_PERSISTENT_RUNNING)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(perf_persistent_refuse(-EINVAL, "the session is complete"));
 
 	return s;
 }
@@ -570,8 +557,9 @@ static void perf_persistent_set_running(struct perf_persistent_session *s)
 
 	scoped_guard(mutex, &perf_persistent_lock)
 		WRITE_ONCE(s->state, PERF_PERSISTENT_RUNNING);
+	perf_persistent_note(s, PERF_PERSISTENT_NOTE_MAKE, true);
 
-	/* The session outlives its creator: log who that was. */
+	/* The session outlives its creator: log the creator. */
 	if (!ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
 		pr_info_ratelimited("session '%s' (id %u) made by uid %u, pid %d\n", s->name, s->id,
 				    from_kuid(&init_user_ns, s->owner),
@@ -582,13 +570,17 @@ static void perf_persistent_set_running(struct perf_persistent_session *s)
 static bool perf_persistent_sealed(struct perf_persistent_session *s, struct perf_event *event)
 {
 	struct perf_persistent_event *pe;
-	unsigned long key;
+	unsigned long key, walk;
 
-	perf_persistent_assert_readable();
+	lockdep_assert_held(&perf_persistent_mutex);
+	guard(mutex)(&perf_persistent_lock);
 
+	walk = perf_persistent_start_walk();
 	xa_for_each(&s->events, key, pe) {
-		if (!perf_persistent_all_members(s, pe->rb, event))
+		if (perf_persistent_first_visit(pe->rb, walk) &&
+		    !perf_persistent_all_members(s, pe->rb, event))
 			return false;
+		cond_resched();
 	}
 	return true;
 }
@@ -604,7 +596,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	lockdep_assert_held(&perf_persistent_mutex);
 
 	if (!perf_persistent_fits(s, event))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "an event without sample_id_all, id, time");
 
 	pe = kzalloc(sizeof(*pe), GFP_KERNEL_ACCOUNT);
 	if (!pe)
@@ -614,6 +606,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	refcount_set(&pe->users, 2);
 	pe->session = s;
 	pe->event = event;
+	pe->target_ns = perf_persistent_get_target_ns(event);
 	pe->cpu = READ_ONCE(event->cpu);
 	pe->index = perf_persistent_nr_events(s, pe->cpu);
 
@@ -633,8 +626,10 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 		goto err_reserve;
 
 	err = -EINVAL;
-	if (complete && !perf_persistent_sealed(s, event))
+	if (complete && !perf_persistent_sealed(s, event)) {
+		perf_persistent_refuse(err, "an event that is no member writes to a buffer");
 		goto err_reserve;
+	}
 
 	if (complete) {
 		err = perf_persistent_publish(s);
@@ -656,6 +651,8 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 		xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index + 1),
 			 GFP_KERNEL_ACCOUNT);
 	}
+	perf_persistent_freeze_joined(pe);
+	perf_persistent_note_join(pe);
 	if (complete)
 		perf_persistent_set_running(s);
 	return 0;
@@ -668,6 +665,8 @@ err_members:
 err_reserve:
 	xa_release(&s->events, key);
 err_free:
+	if (pe->target_ns)
+		put_pid_ns(pe->target_ns);
 	kfree(pe);
 	return err;
 }
@@ -688,7 +687,7 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 	if (!perf_persistent_may_use(s))
 		return -EACCES;
 
-	if (*arg->name && strcmp(arg->name, s->name))
+	if (*arg->name && !perf_persistent_is_called(s, arg->name))
 		return -EINVAL;
 
 	if (!perf_persistent_sealed(s, pe->event))
@@ -702,14 +701,8 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 	return 0;
 }
 
-/**
- * perf_persistent_unclaim - make the event a member of a session
- * @event: the event
- * @arg: what PERF_EVENT_IOC_UNCLAIM was given; its name is well-formed
- * @id: out: id of the session
- */
-int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
-			    u32 *id)
+static int perf_persistent_try_unclaim(struct perf_event *event,
+				       const struct perf_persistent_arg *arg, u32 *id)
 {
 	bool partial = arg->flags & PERF_PERSISTENT_PARTIAL;
 	struct perf_persistent_session *s;
@@ -730,14 +723,47 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 
-	*id = s->id;
 	err = perf_persistent_add(s, event, PERF_PERSISTENT_DEFAULT_SIZE >> PAGE_SHIFT,
 				  !partial && s->state == PERF_PERSISTENT_BUILDING);
-	if (!err)
-		perf_remove_from_owner(event);
-	else if (!arg->id)
-		perf_persistent_end(s);
-	return err;
+	if (err) {
+		if (!arg->id)
+			perf_persistent_end(s);
+		return err;
+	}
+
+	*id = s->id;
+	if (!arg->id)
+		perf_persistent_last_id = s->id;
+	perf_remove_from_owner(event);
+	return 0;
+}
+
+/* Jiffies to wait until the last mapping of a buffer has gone. */
+#define PERF_PERSISTENT_UNMAP_TRIES	100
+
+/**
+ * perf_persistent_unclaim - make the event a member of a session
+ * @event: the event
+ * @arg: what PERF_EVENT_IOC_UNCLAIM was given; its name is well-formed
+ * @id: out: id of the session
+ *
+ * Context: a task; takes perf_persistent_mutex, may sleep.
+ * Return: 0, or a negative errno; the event is then what it was before.
+ */
+int perf_persistent_unclaim(struct perf_event *event, const struct perf_persistent_arg *arg,
+			    u32 *id)
+{
+	int tries, err;
+
+	for (tries = 0; tries < PERF_PERSISTENT_UNMAP_TRIES; tries++) {
+		err = perf_persistent_try_unclaim(event, arg, id);
+		if (err != -EAGAIN)
+			return err;
+
+		/* Let the task that unmaps the buffer finish. */
+		schedule_timeout_uninterruptible(1);
+	}
+	return -EBUSY;
 }
 
 /**
@@ -771,6 +797,8 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 					  i == nr - 1);
 		if (err)
 			goto err_add;
+
+		perf_persistent_last_id = s->id;
 	}
 
 	kobject_get(&s->kobj);
@@ -782,21 +810,3 @@ err_add:
 		perf_persistent_end(s);
 	return ERR_PTR(err);
 }
-
-static struct ctl_table perf_persistent_sysctls[] = {
-	{
-		.procname	= "perf_persistent_max",
-		.data		= &sysctl_perf_persistent_max,
-		.maxlen		= sizeof(sysctl_perf_persistent_max),
-		.mode		= 0644,
-		.proc_handler	= proc_dointvec_minmax,
-		.extra1		= SYSCTL_ZERO,
-	},
-};
-
-static int __init perf_persistent_sysctl_init(void)
-{
-	register_sysctl_init("kernel", perf_persistent_sysctls);
-	return 0;
-}
-fs_initcall(perf_persistent_sysctl_init);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent events: what is listed under
+ * Persistent events: files in sysfs
  *
  *	/sys/bus/event_source/devices/persistent/
- *	  type, format/{id,index}	how perf_event_open() is asked for an event
+ *	  type, format/{id,index}	fields of perf_event_attr that select an event
  *	  events/NAME			the same for a session, for perf's parser
  *	  sessions/NAME/		one value per file, for the session's owner
  *	    id, owner, cpus, nr_events, memory, state
  *
- * These are views: session.c owns the session and its kobject, and calls here to list
- * and to unlist it.
+ * The files only show state. session.c owns the session and its kobject, and calls this
+ * file to list and unlist it.
  *
- * The device is that of a PMU which never has an event: perf_event_open() handles
- * PERF_TYPE_PERSISTENT before PMUs are asked.
+ * The device belongs to a PMU that never has an event: perf_event_open() handles
+ * PERF_TYPE_PERSISTENT before it looks for a PMU.
  *
- * Locking: directories come and go under perf_persistent_mutex. A show() may run at
- * any time between, and removing its file waits for it: so it takes only
+ * Locking: directories are added and removed under perf_persistent_mutex. A show() may run
+ * at any time in between, and removing its file waits for it. Therefore it takes only
  * perf_persistent_lock, which is never held across a removal.
  */
 #include <linux/cpumask.h>
@@ -60,13 +60,22 @@ static const struct attribute_group *perf_persistent_groups[] = {
 	NULL,
 };
 
+/*
+ * A session is listed before it is complete. If it cannot be completed, its id is used for
+ * another session. So the id must not be visible before.
+ */
+static bool perf_persistent_has_id(struct perf_persistent_session *s)
+{
+	return READ_ONCE(s->state) != PERF_PERSISTENT_BUILDING;
+}
+
 static ssize_t perf_persistent_event_show(struct device *dev, struct device_attribute *attr,
 					  char *page)
 {
 	struct perf_persistent_session *s =
 		container_of(attr, struct perf_persistent_session, event_attr);
 
-	return sysfs_emit(page, "id=0x%x\n", s->id);
+	return perf_persistent_has_id(s) ? sysfs_emit(page, "id=0x%x\n", s->id) : -ENOENT;
 }
 
 /* sessions/NAME/ */
@@ -78,7 +87,7 @@ struct perf_persistent_attribute {
 
 static ssize_t session_id_show(struct perf_persistent_session *s, char *page)
 {
-	return sysfs_emit(page, "%u\n", s->id);
+	return perf_persistent_has_id(s) ? sysfs_emit(page, "%u\n", s->id) : -ENOENT;
 }
 
 static ssize_t session_owner_show(struct perf_persistent_session *s, char *page)
@@ -101,6 +110,7 @@ static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
 			/* An empty list if all of them follow tasks. */
 			if (pe->cpu != -1)
 				cpumask_set_cpu(pe->cpu, cpus);
+			cond_resched();
 		}
 	}
 
@@ -122,15 +132,17 @@ static struct perf_persistent_totals perf_persistent_add_up(struct perf_persiste
 {
 	struct perf_persistent_totals totals = {};
 	struct perf_persistent_event *pe;
-	unsigned long key;
+	unsigned long key, walk;
 
 	guard(mutex)(&perf_persistent_lock);
 
+	walk = perf_persistent_start_walk();
 	xa_for_each(&s->events, key, pe) {
 		totals.nr_events++;
 		totals.state |= perf_persistent_event_state(pe);
-		if (perf_persistent_buffer_index(pe) == pe->index)
+		if (perf_persistent_first_visit(pe->rb, walk))
 			totals.bytes += perf_data_size(pe->rb) + PAGE_SIZE;
+		cond_resched();
 	}
 	return totals;
 }
@@ -212,6 +224,9 @@ static struct kobject *perf_persistent_sessions_dir;
 /**
  * perf_persistent_publish - list a session
  * @s: the session
+ *
+ * Context: perf_persistent_mutex is held; may sleep.
+ * Return: 0, or a negative errno, with nothing left in sysfs.
  */
 int perf_persistent_publish(struct perf_persistent_session *s)
 {
@@ -253,7 +268,24 @@ void perf_persistent_unpublish(struct perf_persistent_session *s)
 	kobject_del(&s->kobj);
 }
 
-/* A late_initcall: when the event_source bus is there, before there is a user space. */
+/**
+ * perf_persistent_uevent - tell user space of a step in the life of a session
+ * @s: the session
+ * @event: the step
+ */
+void perf_persistent_uevent(struct perf_persistent_session *s, const char *event)
+{
+	char name[PERF_PERSISTENT_NAME_LEN + 8], id[24], step[32];
+	char *envp[4] = { name, id, step };
+
+	snprintf(name, sizeof(name), "SESSION=%s", s->name);
+	snprintf(id, sizeof(id), "SESSION_ID=%u", s->id);
+	snprintf(step, sizeof(step), "SESSION_EVENT=%s", event);
+	/* An error is ignored: there may be no listener. */
+	kobject_uevent_env(&perf_persistent_pmu.dev->kobj, KOBJ_CHANGE, envp);
+}
+
+/* The event_source bus is there; sessions of the kernel are started after this, see boot.c. */
 static int __init perf_persistent_init(void)
 {
 	int err;
@@ -270,4 +302,4 @@ static int __init perf_persistent_init(void)
 	}
 	return 0;
 }
-late_initcall(perf_persistent_init);
+device_initcall_sync(perf_persistent_init);

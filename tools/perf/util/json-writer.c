@@ -89,7 +89,7 @@ static void new_line(struct json_writer *w)
 	fprintf(w->f, "\n%*s", 2 * w->lines, "");
 }
 
-/* What comes before a value. */
+/* The text before a value. */
 static void begin_member(struct json_writer *w, const char *key)
 {
 	if (w->depth) {
@@ -138,7 +138,7 @@ void json_writer__init(struct json_writer *w, FILE *f)
  * @key: its key, or NULL in an array and at the top
  * @style: how its members are laid out
  *
- * What is written next is a member of it, until json_writer__end().
+ * Values that are written next are its members, until json_writer__end().
  */
 void json_writer__begin_object(struct json_writer *w, const char *key, enum json_style style)
 {

@@ -2,7 +2,7 @@
 #ifndef __PERF_RECORD_SOURCE_H
 #define __PERF_RECORD_SOURCE_H
 /*
- * Where the records of perf record come from
+ * The source of the records of perf record
  *
  * perf record has one main loop, in __cmd_record(): read a pass, do what the triggers
  * ask for, wait. A source is what that loop reads:
@@ -40,6 +40,7 @@ struct evlist;
 struct flight_recorder;
 struct kernel_store;
 struct perf_data;
+struct perf_persistent_session_info;
 struct perf_session;
 struct record_opts;
 struct record_source;
@@ -54,6 +55,8 @@ struct record_source;
  *	errno. Return: the same for perf record to exit with
  * @delete: free the source
  * @freeze: for a flight recorder: stop (@on) the samples, not the side-band, or go on
+ * @tell: for a flight recorder: what the session that it reads says of itself; zeros if
+ *	the kernel does not know
  * @take: for a flight recorder, in the child that writes a dump: copy the samples that
  *	are in the kernel's buffers, but for those after @until; NULL: there is no memory
  * @written: for a flight recorder: bytes that the fullest of those buffers was written
@@ -65,6 +68,8 @@ struct record_source_ops {
 	int			(*finish)(struct record_source *src, int status);
 	void			(*delete)(struct record_source *src);
 	void			(*freeze)(struct record_source *src, bool on);
+	void			(*tell)(struct record_source *src,
+					struct perf_persistent_session_info *info);
 	struct kernel_store	*(*take)(struct record_source *src, u64 until);
 	u64			(*written)(struct record_source *src);
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of persistent events: names, and the order of a session's events.
+ * KUnit tests of persistent events: names, the order of a session's events, and what its
+ * buffers count.
  * What takes files and processes is in tools/testing/selftests/perf_events/.
  */
 #include <kunit/test.h>
@@ -97,6 +98,40 @@ static void buffer_index(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, xa_empty(&s->events));
 }
 
+/* A walk sees each buffer once, the next one again. */
+static void walks(struct kunit *test)
+{
+	struct perf_buffer *rbs = kunit_kcalloc(test, 2, sizeof(*rbs), GFP_KERNEL);
+	unsigned long walk;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, rbs);
+	guard(mutex)(&perf_persistent_lock);
+
+	for (i = 0; i < 3; i++) {
+		walk = perf_persistent_start_walk();
+		KUNIT_EXPECT_TRUE(test, perf_persistent_first_visit(&rbs[0], walk));
+		KUNIT_EXPECT_FALSE(test, perf_persistent_first_visit(&rbs[0], walk));
+		KUNIT_EXPECT_TRUE(test, perf_persistent_first_visit(&rbs[1], walk));
+		KUNIT_EXPECT_FALSE(test, perf_persistent_first_visit(&rbs[0], walk));
+	}
+}
+
+/* Wakeups are counted for the readers of a session, at no cost for any other buffer. */
+static void wakeups(struct kunit *test)
+{
+	struct perf_buffer *rb = kunit_kzalloc(test, sizeof(*rb), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rb);
+	spin_lock_init(&rb->event_lock);
+	perf_persistent_wakeup(rb);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rb->wakeups), 0);
+	KUNIT_ASSERT_EQ(test, perf_rb_seal(rb), 0);
+	perf_persistent_wakeup(rb);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rb->wakeups), 1);
+	KUNIT_EXPECT_FALSE(test, perf_rb_unseal(rb));
+}
+
 /* Indices are counted on each CPU, from 0. */
 static void nr_events(struct kunit *test)
 {
@@ -120,6 +155,8 @@ static struct kunit_case perf_persistent_cases[] = {
 	KUNIT_CASE(bad_names),
 	KUNIT_CASE(keys),
 	KUNIT_CASE(buffer_index),
+	KUNIT_CASE(walks),
+	KUNIT_CASE(wakeups),
 	KUNIT_CASE(nr_events),
 	{}
 };

@@ -341,6 +341,10 @@ believes_owners_alone()
 	for dir in peer owner link; do
 		[ ! -e "$TMP/$dir/asked" ] || { echo "$dir was asked"; return 1; }
 	done
+	# Names that cannot be entries count against the limit of a directory, too.
+	touch /run/perf/65534/.{1..70}
+	perf ctl --prometheus 2>&1 |
+		grep -c 'Some flight recorders may be missing: user 65534 has more than 64 entries'
 	# The same, as it is to be.
 	rm -rf /run/perf/link
 	serve "$TMP/good" /run/perf/0/good
@@ -350,6 +354,48 @@ believes_owners_alone()
 	has '^perf_flight_recorders 0$' perf ctl --prometheus
 	chmod 700 /run/perf/0
 	rm /run/perf/0/good
+}
+
+answer_again()
+{
+	rm -f "$TMP/hold"
+	umount -l /run/user/65534/perf 2>/dev/null || true
+	rmdir /run/user/65534/perf /run/user/65534
+	kill -KILL "${SERVERS[@]}" 2>/dev/null || true
+	rm -rf /run/perf/0/good
+}
+
+# A file system of a user, where entries are looked for, does not answer. What was found before
+# is printed, and no program waits for the output of a process that hangs.
+survives_a_file_system_that_hangs()
+{
+	local began took
+
+	SERVERS=()
+	trap answer_again EXIT
+	mkdir -p /run/user "$TMP/hangs"
+	install -d -m 700 /run/perf/0
+	install -d -m 700 -o 65534 /run/user/65534 /run/user/65534/perf
+	echo opendir 1000 >"$TMP/hold"
+	python3 "$(dirname "$0")/lib/slow_fs.py" /run/user/65534/perf "$TMP/hold" \
+		>"$TMP/hangs/said" 2>&1 &
+	SERVERS+=("$!")
+	serve "$TMP/hangs" /run/perf/0/good
+	for _ in {1..600}; do
+		! grep -q mounted "$TMP/hangs/said" || break
+		sleep 0.1
+	done
+	began=$(date +%s%N)
+	perf ctl --prometheus 2>&1 | cat >"$TMP/hangs/prom"
+	took=$((($(date +%s%N) - began) / 1000000))
+	grep -v '^#' "$TMP/hangs/prom"
+	echo "$took ms"
+	grep -x 'holding opendir' "$TMP/hangs/said"
+	grep -c 'Some flight recorders may be missing: a file system .* does not answer' \
+		"$TMP/hangs/prom"
+	grep -cE '^perf_flight_dumps_total\{out="/served",pid="[0-9]+"\} 7$' "$TMP/hangs/prom"
+	[ $took -lt 60000 ]
+	lacks '^held opendir' cat "$TMP/hangs/said"
 }
 
 # as_container COMMAND...: with a /run of its own
@@ -540,6 +586,93 @@ names_the_readers()
 	[ "$(perf ctl -d tr)" = "session 'tr' ended" ]
 }
 
+nr_opens()
+{
+	perf stat -x, -o "$TMP/opens" -e syscalls:sys_enter_perf_event_open -- "$@" >/dev/null
+	sed -n 's/,.*sys_enter_perf_event_open.*//p' "$TMP/opens"
+}
+
+# Whatever the number of events, one file is opened.
+ends_in_one_call()
+{
+	perf record -q -P td -e cpu-clock -a
+	[ "$(nr_opens perf ctl -d td)" = 1 ]
+	lacks '^td$' sessions
+}
+
+# A kernel without the file of a session says that there is no such event.
+ends_on_an_older_kernel()
+{
+	cat >"$TMP/older.c" <<-'EOF'
+	#include <errno.h>
+	#include <stdarg.h>
+	#include <dlfcn.h>
+	#include <sys/syscall.h>
+	#include <linux/perf_event.h>
+
+	long syscall(long nr, ...)
+	{
+		static long (*next)(long nr, ...);
+		struct perf_event_attr *attr;
+		long arg[6];
+		va_list ap;
+
+		va_start(ap, nr);
+		for (int i = 0; i < 6; i++)
+			arg[i] = va_arg(ap, long);
+		va_end(ap);
+		attr = (void *)arg[0];
+		if (nr == __NR_perf_event_open && attr->type == 6 && !~attr->config1) {
+			errno = ENOENT;
+			return -1;
+		}
+		if (!next)
+			next = dlsym(RTLD_NEXT, "syscall");
+		return next(nr, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+	}
+	EOF
+	gcc -D_GNU_SOURCE -Wall -shared -fPIC -o "$TMP/older.so" "$TMP/older.c" -ldl
+	perf record -q -P td -e cpu-clock -a
+	fails 1 'this kernel cannot freeze' env LD_PRELOAD="$TMP/older.so" perf ctl --freeze td
+	LD_PRELOAD=$TMP/older.so perf ctl -d td | grep -qx "session 'td' ended"
+	lacks '^td$' sessions
+}
+
+newest() { perf ctl -i "$1" --json | json 'print(max(e.get("newest", 0) for e in d["events"]))'; }
+
+freezes()
+{
+	local before
+
+	perf ctl --freeze ta | grep -q "^session 'ta' frozen; "
+	perf ctl -l | grep -qE '^ta .* frozen$'
+	perf ctl -l | grep -qE '^tb .* runs$'
+	perf ctl -i ta | grep -q ' frozen  *cpu-clock'
+	fails 1 "'ta' is frozen already" perf ctl --freeze ta
+	before=$(newest ta)
+	perf test -w noploop 1
+	[ "$before" = "$(newest ta)" ]
+	perf record -e persistent/ta/ -o "$TMP/frozen" 2>/dev/null
+	has . perf script -i "$TMP/frozen" -F time
+	fails 1 'No permission to thaw' \
+		setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --thaw ta
+	perf ctl --thaw ta | grep -qx "session 'ta' goes on"
+	fails 1 "'ta' is running already" perf ctl --thaw ta
+	perf ctl -l | grep -qE '^ta .* runs$'
+	perf test -w noploop 1
+	[ "$before" -lt "$(newest ta)" ]
+	fails 1 "No persistent session 'tx'" perf ctl --freeze tx
+}
+
+# It is not an event that can be counted: what to do is said.
+is_not_counted()
+{
+	local text
+
+	text=$(not perf stat -e persistent/ta/ true 2>&1)
+	grep -q 'Read it: perf record -e persistent/ta/' <<<"$text"
+}
+
 # complete WORD...: what bash would offer for the last of them
 complete_words()
 {
@@ -557,7 +690,9 @@ completes_names()
 	[ "$(complete_words perf ctl -d t)" = 'ta tb' ]
 	[ "$(complete_words perf ctl -d ta t)" = 'ta tb' ]
 	[ "$(complete_words perf ctl -i '')" = 'ta tb' ]
+	[ "$(complete_words perf ctl --freeze t)" = 'ta tb' ]
 	[ "$(complete_words perf ctl --js)" = --json ]
+	[ "$(complete_words perf ctl --tha)" = --thaw ]
 	[ "$(complete_words perf record --add -P tb)" = tb ]
 	complete_words perf record -e persistent/t | grep -q persistent/ta/
 	complete_words perf ct | grep -qw ctl
@@ -575,6 +710,9 @@ usage()
 {
 	fails 129 'Usage: perf ctl' perf ctl -d
 	fails 129 'Usage: perf ctl' perf ctl -l -d ta
+	fails 129 'Usage: perf ctl' perf ctl --freeze
+	fails 129 'Usage: perf ctl' perf ctl --freeze --thaw ta
+	fails 129 'Usage: perf ctl' perf ctl --thaw --json ta
 	fails 129 'Usage: perf ctl' perf ctl ta
 }
 
@@ -632,7 +770,16 @@ program_works()
 	perf script -i "$TMP/td" -F time 2>/dev/null | awk -v list="$TMP/list" '
 		BEGIN { while ((getline <list) > 0) { sub(/.*: /, ""); want += $1 } }
 		END { print NR, "samples, before", want; exit !(want > 0 && NR >= want) }'
-	"$TMP/example" end td
+	"$TMP/example" freeze td | grep -qE "^frozen, all buffers within [0-9]+ us$"
+	perf ctl -l | grep -qE '^td .* frozen$'
+	"$TMP/example" list td | tee "$TMP/list"
+	for cpu in $(online_cpus); do
+		grep -qE "^CPU $cpu, event 0, buffer 0: state 0x8$" "$TMP/list"
+	done
+	"$TMP/example" read td | grep -q intact
+	"$TMP/example" thaw td
+	"$TMP/example" list td | grep -q 'state 0x0$'
+	[ "$(nr_opens "$TMP/example" end td)" = 1 ]
 	[ -z "$(sessions)" ]
 	not "$TMP/example" read td
 }
@@ -649,6 +796,12 @@ if command -v socat >/dev/null; then
 	check "--prometheus survives what only looks like a recorder" survives_fake_recorders
 	check "--prometheus asks no socket of others than the directory's owner" \
 		believes_owners_alone
+	if [ -e /dev/fuse ]; then
+		check "--prometheus survives a file system that hangs" \
+			survives_a_file_system_that_hangs
+	else
+		leave_out "--prometheus survives a file system that hangs" "needs FUSE"
+	fi
 	check "--prometheus finds recorders in containers" finds_those_in_containers
 	check "--prometheus believes no mounts of users" believes_no_mounts
 else
@@ -669,6 +822,10 @@ if [ -e "$TOOLS/perf/perf-completion.sh" ]; then
 else
 	leave_out "the shell completes the names of sessions" "no sources of perf"
 fi
+check "--freeze keeps a session as it is, --thaw lets it go on" freezes
+check "perf stat says why a session cannot be counted" is_not_counted
+check "-d ends a session in one call" ends_in_one_call
+check "-d ends a session of an older kernel event by event" ends_on_an_older_kernel
 check "-d ends several sessions" ends_several
 check "-d says who still holds the memory" names_the_readers
 check "-d ends the others if one cannot be ended" ends_the_others

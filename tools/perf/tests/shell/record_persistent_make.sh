@@ -222,6 +222,41 @@ is_quiet()
 	perf ctl -d tq
 }
 
+as_user()
+{
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# Without CAP_PERFMON: none by default, then under names of their own.
+users_have_their_own_names()
+{
+	local sysctl=/proc/sys/kernel paranoid max
+	paranoid=$(cat $sysctl/perf_event_paranoid) max=$(cat $sysctl/perf_persistent_max)
+	# shellcheck disable=SC2064 # the values of now
+	trap "echo $paranoid >$sysctl/perf_event_paranoid
+		echo $max >$sysctl/perf_persistent_max" EXIT
+	echo -1 >$sysctl/perf_event_paranoid
+	echo 0 >$sysctl/perf_persistent_max
+	fails 1 'CAP_PERFMON' as_user perf record -P tn -m 64K -e cpu-clock:u -C 0
+	echo 2 >$sysctl/perf_persistent_max
+	as_user perf record -P tn -m 64K -e cpu-clock:u -C 0 2>&1 | tee "$TMP/tn"
+	grep -F "persistent session 'u65534.tn'" "$TMP/tn"
+	grep -F 'perf record -e persistent/u65534.tn/' "$TMP/tn"
+	as_user perf ctl -i tn
+	as_user perf ctl -i u65534.tn | grep 'owner 65534'
+	fails 1 'already exists' as_user perf record -P tn -m 64K -e cpu-clock:u -C 0
+	as_user perf record -q -P tn --add -m 64K -e cpu-clock:u -C 0
+
+	# Root's is another, and the user's stays.
+	perf record -q -P tn -e cpu-clock -C 0
+	sessions | grep -x tn
+	perf ctl -l | grep '^u65534.tn '
+	as_user perf record -q -P tn --replace -m 64K -e cpu-clock:u -C 0
+	as_user perf ctl -d u65534.tn
+	perf ctl -d tn
+	sessions | not grep -q tn
+}
+
 leaves_no_memory()
 {
 	local before after kib
@@ -259,5 +294,7 @@ check "--add -C N brings in a CPU that was not there" adds_a_cpu
 check "a burst of samples does not evict the side-band" bursts_keep_the_side_band
 check "filters and clocks belong to the session" takes_filters_and_clocks
 check "-q prints nothing" is_quiet
+check "users without CAP_PERFMON have names of their own, and as many as allowed" \
+	users_have_their_own_names
 check "sessions that ended leave no memory behind" leaves_no_memory
 persistent_end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The evlist of a persistent session, with the real attributes and ids of its events,
- * used to parse the records in their buffers; and the time window of a buffer
+ * used to parse the records in their buffers
  */
 #include "persistent.h"
 #include "../evlist.h"
@@ -16,13 +16,10 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <perf/cpumap.h>
-#include <perf/snapshot.h>
 #include <perf/threadmap.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_event_attr *attr)
 {
@@ -175,78 +172,4 @@ bool persistent_record_time(const union perf_event *event, void *data, __u64 *ti
 		return false;
 	*time = t;
 	return true;
-}
-
-/**
- * persistent_event__window - get the time window of a buffer
- * @event: an event with a buffer of its own
- * @evlist: the events of its session
- * @window: the times; both 0 if there are none
- *
- * This copies the buffer, without any effect on the writer or on other readers.
- *
- * Return: 0 or a negative errno
- */
-int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
-			     struct persistent_window *window)
-{
-	struct perf_snapshot *snap;
-	__u64 oldest, newest;
-	int err;
-
-	*window = (struct persistent_window){ };
-	snap = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size);
-	err = snap ? perf_snapshot__take(snap, PERF_SNAPSHOT_NO_PAUSE) : -errno;
-	if (!err && !perf_snapshot__window(snap, persistent_record_time, evlist,
-					   &oldest, &newest)) {
-		window->oldest = oldest;
-		window->newest = newest;
-		window->wrapped = perf_snapshot__info(snap)->wrapped;
-	}
-
-	perf_snapshot__delete(snap);
-	return err;
-}
-
-/**
- * persistent_session__window - get the time for which there are samples of all CPUs
- * @ps: the session
- * @window: the times; both 0 if there are no samples
- *
- * A buffer that has not wrapped reaches back to the start of the session, however late
- * its first record is. Any other buffer reaches back to its oldest record.
- *
- * Return: 0 or a negative errno
- */
-int persistent_session__window(struct persistent_session *ps, struct persistent_window *window)
-{
-	struct evlist *evlist = persistent_session__new_evlist(ps);
-	struct persistent_window one;
-	u64 first = ULLONG_MAX;
-	int err = 0;
-
-	*window = (struct persistent_window){ };
-	if (!evlist)
-		return -errno;
-
-	for (int i = 0; !err && i < ps->nr_events; i++) {
-		const struct persistent_event *event = &ps->events[i];
-
-		if (event->buffer_index != event->index || persistent_event__is_sideband(event))
-			continue;
-
-		err = persistent_event__window(event, evlist, &one);
-		if (err || !one.newest)
-			continue;
-		first = min(first, one.oldest);
-		window->newest = max(window->newest, one.newest);
-		window->wrapped |= one.wrapped;
-		if (one.wrapped)
-			window->oldest = max(window->oldest, one.oldest);
-	}
-	if (!window->wrapped && window->newest)
-		window->oldest = first;
-
-	evlist__delete(evlist);
-	return err;
 }

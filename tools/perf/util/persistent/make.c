@@ -45,6 +45,7 @@
 #include "../target.h"
 #include "../util.h"
 
+#include <api/fs/fs.h>
 #include <internal/lib.h>
 #include <internal/xyarray.h>
 #include <linux/err.h>
@@ -72,6 +73,7 @@
  * @evlist: its events; the side-band event is the tracking event
  * @sideband: the side-band event
  * @name: name of the session
+ * @full_name: its name as the kernel has it, see name.c
  * @existing: the existing session of that name, or NULL
  * @add: add to @existing
  * @replace: end @existing
@@ -89,6 +91,7 @@ struct maker {
 	struct evlist			*evlist;
 	struct evsel			*sideband;
 	const char			*name;
+	char				full_name[PERF_PERSISTENT_NAME_LEN];
 	struct persistent_session	*existing;
 	bool				add;
 	bool				replace;
@@ -104,9 +107,17 @@ struct maker {
 
 static int maker__find_existing(struct maker *m)
 {
+	bool own = persistent__find_own(m->name, m->full_name);
 	u64 id;
 
-	if (!persistent__find_id(m->name, &id)) {
+	if (!own)
+		scnprintf(m->full_name, sizeof(m->full_name), "%s", m->name);
+
+	/* A session of another user: only the kernel knows whether the names collide. */
+	if (!own && !m->add && !m->replace && !persistent__is_readable(m->name))
+		return 0;
+
+	if (!persistent__find_id(m->full_name, &id)) {
 		if (!m->add)
 			return 0;
 		pr_err("Cannot add events to the persistent session '%s': it does not exist. Create it without --add.\n",
@@ -120,7 +131,7 @@ static int maker__find_existing(struct maker *m)
 		return -EEXIST;
 	}
 
-	m->existing = persistent_session__open(m->name);
+	m->existing = persistent_session__open(m->full_name);
 	if (IS_ERR(m->existing)) {
 		int err = PTR_ERR(m->existing);
 
@@ -398,14 +409,23 @@ static int maker__unclaim(struct maker *m, int fd, u32 flags)
 static void maker__unclaim_error(struct maker *m, int err)
 {
 	char msg[STRERR_BUFSIZE];
+	int max;
 
 	switch (err) {
 	case -EEXIST:
-		pr_err("Another process has just created a persistent session '%s'. Use another name, --add or --replace.\n",
+		pr_err("A persistent session '%s' exists already. Use another name, --add or --replace.\n",
 		       m->name);
 		break;
 	case -EDQUOT:
+		if (!sysctl__read_int("kernel/perf_persistent_max", &max) && !max) {
+			pr_err("Users without CAP_PERFMON may not create persistent sessions: run with CAP_PERFMON, or let the administrator increase /proc/sys/kernel/perf_persistent_max, which is 0.\n");
+			break;
+		}
 		pr_err("The limit of persistent sessions (/proc/sys/kernel/perf_persistent_max) is reached: end a session (perf ctl -l, perf ctl -d NAME).\n");
+		break;
+	case -ENOMEM:
+		pr_err("No memory for %zu KiB of buffers: use a smaller -m, increase the limit of the memory cgroup (memory.max), or run in another one.\n",
+		       m->memory / 1024);
 		break;
 	case -EPERM:
 		pr_err("No permission to leave %zu KiB of buffers locked: use a smaller -m, increase /proc/sys/kernel/perf_event_mlock_kb, or run with CAP_IPC_LOCK.\n",
@@ -416,7 +436,7 @@ static void maker__unclaim_error(struct maker *m, int err)
 		       m->name);
 		break;
 	case -EINVAL:
-		pr_err("The kernel refuses '%s' as a persistent session: one of its events cannot be persistent (AUX area, groups).\n",
+		pr_err("The kernel refuses '%s' as a persistent session: one of its events cannot be persistent (AUX area, groups), or the name is too long with the user in front.\n",
 		       m->name);
 		break;
 	case -EOPNOTSUPP:
@@ -528,8 +548,9 @@ static int maker__commit(struct maker *m)
 		persistent_session__close(m->existing);
 		m->existing = NULL;
 		if (err)
-			pr_err("Cannot end the persistent session '%s' to replace it.\n",
-			       m->name);
+			pr_err("Cannot end the persistent session '%s' to replace it%s.\n",
+			       m->name, err == -EPERM ?
+			       ": only its owner and CAP_SYS_ADMIN may" : "");
 	}
 	if (!err)
 		err = maker__hand_over(m);
@@ -537,12 +558,21 @@ static int maker__commit(struct maker *m)
 	return err;
 }
 
+/* Ask the kernel what it called the session. */
+static void maker__learn_name(struct maker *m)
+{
+	struct perf_persistent_info info = { .size = sizeof(info) };
+
+	if (!ioctl(m->fds[0], PERF_EVENT_IOC_PERSISTENT_INFO, &info))
+		scnprintf(m->full_name, sizeof(m->full_name), "%s", info.name);
+}
+
 static void maker__print(struct maker *m)
 {
 	struct evsel *evsel;
 	bool first = true;
 
-	fprintf(stderr, "[ perf record: persistent session '%s' (id %llu): %s ", m->name,
+	fprintf(stderr, "[ perf record: persistent session '%s' (id %llu): %s ", m->full_name,
 		(unsigned long long)m->id, m->add ? "added" : "recording");
 	evlist__for_each_entry(m->evlist, evsel) {
 		if (evsel == m->sideband)
@@ -558,8 +588,8 @@ static void maker__print(struct maker *m)
 	if (m->nr_sideband)
 		fprintf(stderr, ", %d KiB for side-band", PERSISTENT_SIDEBAND_SIZE / 1024);
 	fprintf(stderr, ") ]\n");
-	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->name);
-	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->name);
+	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->full_name);
+	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->full_name);
 }
 
 /**
@@ -599,8 +629,10 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		err = maker__prepare(&m);
 	if (!err)
 		err = maker__commit(&m);
-	if (!err && !quiet)
+	if (!err && !quiet) {
+		maker__learn_name(&m);
 		maker__print(&m);
+	}
 
 	free(m.fds);
 	persistent_session__close(m.existing);

@@ -6,13 +6,22 @@
  * of that, a session that perf makes must not have the name of a word that the event
  * parser reads as its own, in -e persistent/NAME/: a program that hands its events to
  * the parser could list such a session, but not open it.
+ *
+ * The kernel calls a session of a user without CAP_PERFMON u<uid>.<name>, with the uid
+ * that the machine has for the user, which is not known in a user namespace. The user may
+ * leave it out: the session with such a name whose owner the user is, is meant.
  */
 #include "persistent.h"
 
+#include <api/fs/fs.h>
 #include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Terms of util/parse-events.l, and those of the PMU's own format/ */
 static const char * const words[] = {
@@ -61,6 +70,51 @@ static bool is_raw_event(const char *name)
 	while (isxdigit(*name))
 		name++;
 	return !*name;
+}
+
+/* Is this u<uid>.@name? */
+static bool is_users(const char *entry, const char *name)
+{
+	const char *dot = strchr(entry, '.');
+
+	return entry[0] == 'u' && dot && dot > entry + 1 &&
+	       strspn(entry + 1, "0123456789") == (size_t)(dot - entry - 1) &&
+	       !strcmp(dot + 1, name);
+}
+
+/* Only the owner and root can read this. */
+static bool is_mine(const char *entry)
+{
+	char path[PATH_MAX];
+	int owner;
+
+	scnprintf(path, sizeof(path), PERSISTENT_SYSFS "/sessions/%s/owner", entry);
+	return !sysfs__read_int(path, &owner) && (uid_t)owner == geteuid();
+}
+
+/**
+ * persistent__find_own - find a session that this user made without CAP_PERFMON
+ * @name: its name, without the user in front
+ * @full: set to its name, with the user in front
+ */
+bool persistent__find_own(const char *name, char full[PERF_PERSISTENT_NAME_LEN])
+{
+	const char *mnt = sysfs__mountpoint();
+	char path[PATH_MAX];
+	bool found = false;
+	struct dirent *d;
+	DIR *dir;
+
+	scnprintf(path, sizeof(path), "%s/" PERSISTENT_SYSFS "/sessions", mnt ?: "/sys");
+	dir = opendir(path);
+	while (dir && !found && (d = readdir(dir))) {
+		found = is_users(d->d_name, name) && is_mine(d->d_name);
+		if (found)
+			scnprintf(full, PERF_PERSISTENT_NAME_LEN, "%s", d->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
 }
 
 /* Why the kernel refuses a session of this name, or NULL */

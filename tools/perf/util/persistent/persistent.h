@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 struct evlist;
+struct evsel;
 struct perf_data;
 struct record_opts;
 struct record_source;
@@ -65,7 +66,7 @@ struct persistent_session {
  * @oldest: time of the oldest record of the window, in ns
  * @newest: time of its newest record
  *
- * What is not for this user to know is NULL, and what is not known is.
+ * Values that this user may not see, and values that are not known, are NULL.
  */
 struct persistent_entry {
 	char			*name;
@@ -96,6 +97,9 @@ struct persistent_window {
 #define PERSISTENT_SAMPLE_SIZE		(512 * 1024)
 #define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
 
+/* Below the mount point of sysfs */
+#define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
+
 bool persistent__is_supported(void);
 int persistent__check_support(void);
 bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id);
@@ -103,13 +107,24 @@ bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id)
 int persistent__list(struct persistent_entry **entries, int *nr);
 void persistent__free_list(struct persistent_entry *entries, int nr);
 bool persistent__find_id(const char *name, u64 *id);
+bool persistent__id_exists(u64 id);
+void persistent__print_open_error(const char *what, int err);
+bool persistent__find_own(const char *name, char full[PERF_PERSISTENT_NAME_LEN]);
+bool persistent__is_readable(const char *name);
 const char *persistent__name_error(const char *name);
 const char *persistent__new_name_error(const char *name);
 const char *persistent__state_name(u32 state);
 
+bool evsel__is_persistent(const struct evsel *evsel);
 struct persistent_session *persistent_session__open(const char *what);
 struct persistent_session *persistent_session__open_id(u64 id);
 int persistent_session__claim(struct persistent_session *session);
+int persistent__open_session(u64 id);
+bool persistent__may_control(const struct perf_persistent_session_info *info);
+const char *persistent__freeze_reason(u32 reason);
+int persistent__end(const char *what, struct perf_persistent_session_info *info);
+int persistent__freeze(const char *what, struct perf_persistent_session_info *info);
+int persistent__thaw(const char *what, struct perf_persistent_session_info *info);
 void persistent_session__close(struct persistent_session *session);
 bool persistent_event__is_sideband(const struct persistent_event *event);
 
@@ -117,7 +132,10 @@ struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
 bool persistent_record_time(const union perf_event *event, void *data, __u64 *time);
 int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
 			     struct persistent_window *window);
-int persistent_session__window(struct persistent_session *ps, struct persistent_window *window);
+int persistent_session__window(struct persistent_session *ps, struct evlist *evlist,
+			       struct persistent_window *window);
+bool persistent_window__find_oldest(const void *bytes, size_t len, bool wrapped,
+				    struct evlist *evlist, u64 newest, __u64 *oldest);
 
 struct persistent_live;
 

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Read a persistent session: open its events, copy its buffers, and tell what the
- * records in them mean. What becomes of all that is up to who asked for it (put()).
+ * Read a persistent session: open its events, copy its buffers, and describe the tasks in
+ * the records. The caller's put() gets the records and the descriptions.
  *
- * A pass copies all buffers back to back, samples before side-band, so that the
- * side-band covers all samples. Only then are the copies handed on, each from its
- * oldest record to its newest. The first pass comes before anything is synthesized or
- * written: that would fill the buffers with our own doing and push out what they
- * are read for.
+ * A pass copies all buffers one after the other, samples before side-band, so that the
+ * side-band covers all samples. Only then are the records passed to put(), for each buffer
+ * from the oldest to the newest. The first copy is made before anything is synthesized or
+ * written. These would fill the buffers with records of perf itself, which push out older
+ * ones.
  *
- * A process that lives now is described as it is now, from /proc, with time 0;
- * one that has exited is known from the side-band. Side-band records change the
- * description at their own time. One of them needs care: PERF_RECORD_FORK
- * makes a reader forget what it knows of the process and begin with its
- * parent's maps. That is right if all of its later records are there. If some
- * buffer does not reach back as far, they may be gone; then the description
- * from /proc is better, and the fork of a process that still lives, or that somebody
- * else knows, is left out.
+ * The cost of a pass depends on what is new. For a buffer without new records it is one
+ * load of its head. The memory of the copies is kept between passes, and adapted to the
+ * needs of the recent ones; see perf_snapshot__trim(). Records are put in order in a buffer
+ * of fixed size, chunk by chunk.
+ *
+ * A live process is described as it is now, from /proc, with time 0. A process that has
+ * exited is known only from the side-band. Side-band records change the description at
+ * their own time. PERF_RECORD_FORK needs care: it makes perf report forget the process and
+ * start with the maps of its parent. That is right if all later records of the process are
+ * there. If a buffer does not reach back as far, some may be missing. The description from
+ * /proc is better then. Therefore the fork of a process that is alive, or that the caller
+ * knows, is left out.
  */
 #include "reader.h"
 #include "persistent.h"
@@ -51,6 +55,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Records are handed on in chunks of at least this size, and up to a record more. */
+#define CHUNK_SIZE	(256 * 1024)
+
 /* Buffers */
 
 bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event)
@@ -72,7 +79,13 @@ static int reader__map_buffer(struct persistent_reader *r, struct persistent_buf
 	return buf->snap ? perf_snapshot_set__add(r->set, buf->snap) : -errno;
 }
 
-static int reader__map(struct persistent_reader *r)
+/**
+ * persistent_reader__map - map the buffers of the session
+ * @r: the reader, with its options and the session
+ *
+ * Return: 0, or a negative errno when the user was told, but for -ENOMEM.
+ */
+int persistent_reader__map(struct persistent_reader *r)
 {
 	char msg[STRERR_BUFSIZE];
 	bool samples = false;
@@ -112,34 +125,48 @@ static int reader__map(struct persistent_reader *r)
 	return 0;
 }
 
+/* The caller may have a way to print it that does not wait for the log. */
+static void say_error(struct persistent_reader *r, const struct persistent_buffer *buf)
+{
+	char msg[STRERR_BUFSIZE], text[512];
+
+	scnprintf(text, sizeof(text),
+		  "Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
+		  buf->event->index, buf->event->cpu, r->ps->name,
+		  str_error_r(-buf->err, msg, sizeof(msg)));
+	if (r->say)
+		r->say(r, text);
+	else
+		pr_err("%s", text);
+}
+
 /**
  * persistent_reader__take - copy all buffers
  * @r: the reader
  * @flags: of perf_snapshot__take()
  *
- * A buffer that cannot be read does not keep the others from it, while there are any.
+ * If a buffer cannot be read, the others are read all the same. An error is printed once, not
+ * in each pass.
  *
  * Return: 0, or a negative errno if none could be read.
  */
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags)
 {
-	char msg[STRERR_BUFSIZE];
 	int last_err = 0, nr_read = 0;
 
 	perf_snapshot_set__take(r->set, flags | PERF_SNAPSHOT_NO_PAUSE);
 
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct persistent_buffer *buf = &r->buffers[i];
+		int before = buf->err;
 
 		buf->err = perf_snapshot__info(buf->snap)->err;
 		if (buf->err)
 			last_err = buf->err;
 		else if (!buf->sideband)
 			nr_read++;
-		if (buf->err)
-			pr_err("Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
-			       buf->event->index, buf->event->cpu, r->ps->name,
-			       str_error_r(-buf->err, msg, sizeof(msg)));
+		if (buf->err && buf->err != before)
+			say_error(r, buf);
 	}
 	if (last_err && nr_read)
 		r->incomplete = true;
@@ -172,6 +199,14 @@ static bool is_stale_fork(struct persistent_reader *r, union perf_event *event)
 	       (is_alive(event->fork.pid) || (r->knows && r->knows(r, event->fork.pid)));
 }
 
+/* Since the last pass nothing was written, and nothing went wrong. */
+static bool buffer__is_unchanged(const struct persistent_buffer *buf)
+{
+	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
+
+	return buf->cover.data_size && !info->err && !info->len && !info->gap && !info->retries;
+}
+
 static void reader__find_windows(struct persistent_reader *r)
 {
 	struct snapshot_cover cover;
@@ -179,6 +214,8 @@ static void reader__find_windows(struct persistent_reader *r)
 	for (int i = 0; i < r->nr_buffers; i++) {
 		struct persistent_buffer *buf = &r->buffers[i];
 
+		if (buffer__is_unchanged(buf))
+			continue;
 		snapshot_cover__fill(&cover, buf->event->cpu, buf->snap, r->evlist);
 		if (buf->cover.data_size)
 			snapshot_cover__add(&buf->cover, &cover);
@@ -193,20 +230,11 @@ static void reader__find_windows(struct persistent_reader *r)
 
 static int buffer__write(struct persistent_buffer *buf, struct persistent_reader *r)
 {
-	const struct perf_snapshot_info *info = perf_snapshot__info(buf->snap);
 	union perf_event *event = NULL;
 	size_t len = 0;
-	char *run;
-	int err;
+	int err = 0;
 
-	if (!info->len)
-		return 0;
-
-	run = malloc(info->len);
-	if (!run)
-		return -ENOMEM;
-
-	while ((event = perf_snapshot__newer(buf->snap, event)) != NULL) {
+	while (!err && (event = perf_snapshot__newer(buf->snap, event)) != NULL) {
 		if (is_stale_fork(r, event))
 			continue;
 		/* A reader would stop there. */
@@ -214,14 +242,17 @@ static int buffer__write(struct persistent_buffer *buf, struct persistent_reader
 			r->unknown++;
 			continue;
 		}
-		memcpy(run + len, event, event->header.size);
+		memcpy(r->chunk + len, event, event->header.size);
 		len += event->header.size;
 		r->samples += event->header.type == PERF_RECORD_SAMPLE;
 		buf->nr_records++;
+		if (len >= CHUNK_SIZE) {
+			err = r->put(r, r->chunk, len);
+			len = 0;
+		}
 	}
-	err = r->put(r, run, len);
-	free(run);
-	perf_snapshot__release(buf->snap);
+	if (!err && len)
+		err = r->put(r, r->chunk, len);
 	return err;
 }
 
@@ -229,7 +260,8 @@ static int buffer__write(struct persistent_buffer *buf, struct persistent_reader
  * persistent_reader__put_pass - hand on what the last persistent_reader__take() copied
  * @r: the reader
  *
- * Ends with PERF_RECORD_FINISHED_ROUND. The copies are freed.
+ * Ends with PERF_RECORD_FINISHED_ROUND. The copies are gone after that, also if it
+ * fails; their memory may be kept for the next pass.
  *
  * Return: 0, a negative errno, or what put() returned to end it.
  */
@@ -239,18 +271,21 @@ int persistent_reader__put_pass(struct persistent_reader *r)
 		.size = sizeof(round),
 		.type = PERF_RECORD_FINISHED_ROUND,
 	};
-	int err;
+	int err = 0;
+
+	if (!r->chunk)
+		r->chunk = malloc(CHUNK_SIZE + PERF_SAMPLE_MAX_SIZE);
+	if (!r->chunk)
+		err = -ENOMEM;
 
 	reader__find_windows(r);
-	for (int i = 0; i < r->nr_buffers; i++) {
+	for (int i = 0; i < r->nr_buffers && !err; i++)
 		err = buffer__write(&r->buffers[i], r);
-		if (err)
-			return err;
-	}
-	return r->put(r, &round, sizeof(round));
+	perf_snapshot_set__trim(r->set);
+	return err ?: r->put(r, &round, sizeof(round));
 }
 
-/* What they mean */
+/* Description of the records */
 
 static int reader__create_evlist(struct persistent_reader *r)
 {
@@ -399,7 +434,7 @@ int persistent_reader__open(struct persistent_reader *r, const char *what)
 		r->ps = NULL;
 		return err;
 	}
-	return reader__map(r);
+	return persistent_reader__map(r);
 }
 
 /* But for the evlist and perf's session, which are perf record's. */
@@ -408,6 +443,7 @@ void persistent_reader__exit(struct persistent_reader *r)
 	for (int i = 0; i < r->nr_buffers; i++)
 		perf_snapshot__delete(r->buffers[i].snap);
 	free(r->buffers);
+	free(r->chunk);
 	perf_snapshot_set__delete(r->set);
 	persistent_session__close(r->ps);
 	perf_cpu_map__put(r->cpus);

@@ -25,9 +25,9 @@ struct record_opts;
  * @len: its size, with its header page
  * @snap: copies of it
  * @sideband: it holds no samples
- * @nr_records: records handed on from it
- * @err: what became of the last copy
- * @cover: what the copies hold, over all passes
+ * @nr_records: number of its records that were passed to put()
+ * @err: result of the last copy
+ * @cover: times and losses of the copies of all passes
  */
 struct persistent_buffer {
 	const struct persistent_event	*event;
@@ -41,19 +41,21 @@ struct persistent_buffer {
 
 /**
  * struct persistent_reader - a persistent session that is being read
- * @tool: what is synthesized is handed on by
- * @put: where what is read goes: records, in order, or a run of them
+ * @tool: passes synthesized records to @put
+ * @put: gets each record or several of them, in order
+ * @say: prints a message without waiting for its reader; NULL: pr_err() does
  * @knows: is a process known from elsewhere, from before the records? NULL: none is
  * @opts: options of perf record
  * @ps: the persistent session
  * @data: the file
- * @session: perf's idea of the file, for persistent_reader__synthesize()
+ * @session: perf's session of the file, for persistent_reader__synthesize()
  * @evlist: the session's events, which become perf record's
  * @cpus: the CPUs whose samples are wanted
  * @set: the snapshots of all buffers
  * @buffers: the buffers to read, samples before side-band
  * @nr_buffers: number of them
- * @samples: samples handed on
+ * @chunk: records on their way to @put
+ * @samples: number of samples that were passed to @put
  * @lost: events that the kernel could not store, ever
  * @unknown: records of events that the session did not have when it was opened
  * @incomplete: some of what describes the records could not be written
@@ -62,6 +64,7 @@ struct persistent_buffer {
 struct persistent_reader {
 	struct perf_tool		tool;
 	int				(*put)(struct persistent_reader *r, void *buf, size_t size);
+	void				(*say)(struct persistent_reader *r, const char *text);
 	bool				(*knows)(struct persistent_reader *r, pid_t pid);
 	struct record_opts		*opts;
 	struct persistent_session	*ps;
@@ -72,6 +75,7 @@ struct persistent_reader {
 	struct perf_snapshot_set	*set;
 	struct persistent_buffer	*buffers;
 	int				nr_buffers;
+	char				*chunk;
 	u64				samples;
 	u64				lost;
 	u64				unknown;
@@ -80,6 +84,7 @@ struct persistent_reader {
 };
 
 int persistent_reader__open(struct persistent_reader *r, const char *what);
+int persistent_reader__map(struct persistent_reader *r);
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
 int persistent_reader__describe(struct persistent_reader *r);
 int persistent_reader__synthesize(struct persistent_reader *r);

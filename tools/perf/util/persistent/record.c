@@ -238,6 +238,7 @@ static int reader__kill(struct persistent_reader *r)
 	err = persistent_session__claim(r->ps);
 	if (err)
 		pr_err("Cannot end the persistent session '%s': %s\n", r->ps->name,
+		       err == -EPERM ? "only its owner and CAP_SYS_ADMIN may" :
 		       str_error_r(-err, msg, sizeof(msg)));
 	else if (!quiet)
 		fprintf(stderr, "[ perf record: persistent session '%s' ended ]\n", r->ps->name);

@@ -40,8 +40,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
-
 /*
  * Size of the attr buffer, with space for the attr of a newer kernel: the kernel
  * refuses to truncate it.
@@ -104,8 +102,24 @@ bool persistent__parse_id(const char *str, size_t len, const char *key, u64 *id)
 	return end == str + len;
 }
 
+/* May this user see more of a session than its name? */
+bool persistent__is_readable(const char *name)
+{
+	char *str = session_file(name, "owner");
+	bool readable = str;
+
+	free(str);
+	return readable;
+}
+
+/**
+ * persistent__find_id - find a session by its name
+ * @name: its name; also without the user in front, see name.c
+ * @id: set to its id
+ */
 bool persistent__find_id(const char *name, u64 *id)
 {
+	char own[PERF_PERSISTENT_NAME_LEN];
 	char *str;
 
 	/* A name must be a single component of a path. */
@@ -113,6 +127,8 @@ bool persistent__find_id(const char *name, u64 *id)
 		return false;
 
 	str = session_file(name, "id");
+	if (!str && !strchr(name, '.') && persistent__find_own(name, own))
+		str = session_file(own, "id");
 	if (!str)
 		return false;
 
@@ -121,9 +137,27 @@ bool persistent__find_id(const char *name, u64 *id)
 	return *id != 0;
 }
 
+/* Is there a session with this id? */
+bool persistent__id_exists(u64 id)
+{
+	struct persistent_entry *entries;
+	bool exists = false;
+	int nr;
+
+	if (persistent__list(&entries, &nr))
+		return false;
+
+	for (int i = 0; i < nr; i++)
+		exists |= entries[i].id == id;
+	persistent__free_list(entries, nr);
+	return exists;
+}
+
 /* The state of an event or of a session as text. */
 const char *persistent__state_name(u32 state)
 {
+	if (state & PERF_PERSISTENT_STATE_FROZEN)
+		return "frozen";
 	if (state & PERF_PERSISTENT_STATE_GONE)
 		return "task gone";
 	if (state & PERF_PERSISTENT_STATE_OFFLINE)
@@ -342,7 +376,12 @@ static void print_names(void)
 	persistent__free_list(entries, nr);
 }
 
-static void print_open_error(const char *what, int err)
+/**
+ * persistent__print_open_error - say why a session cannot be opened
+ * @what: the name of the session, or "id=ID"
+ * @err: the error
+ */
+void persistent__print_open_error(const char *what, int err)
 {
 	char buf[STRERR_BUFSIZE];
 
@@ -353,7 +392,11 @@ static void print_open_error(const char *what, int err)
 		break;
 	case -EACCES:
 	case -EPERM:
-		pr_err("No permission to open the persistent session '%s': this requires its owner or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
+		pr_err("No permission to open the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_PERFMON, and the permission to open its events (see /proc/sys/kernel/perf_event_paranoid).\n",
+		       what);
+		break;
+	case -ESRCH:
+		pr_err("Cannot open the persistent session '%s': it follows tasks that are not in this pid namespace. Run perf where they are visible.\n",
 		       what);
 		break;
 	case -EBUSY:
@@ -455,7 +498,7 @@ struct persistent_session *persistent_session__open(const char *what)
 	}
 
 	if (IS_ERR(session))
-		print_open_error(what, PTR_ERR(session));
+		persistent__print_open_error(what, PTR_ERR(session));
 	return session;
 }
 

@@ -151,6 +151,82 @@ TEST_F(hotplug, disabled)
 	EXPECT_EQ(id, claim(self->fd));
 }
 
+/* REFRESH enables as well: it is noted while the CPU is away, and counts there. */
+TEST_F(hotplug, refreshed)
+{
+	struct perf_event_attr attr = comm_attr();
+	int fd;
+
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_period = 1000000000000ULL;
+	attr.disabled = 1;
+	fd = event_open(&attr, -1, 1, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, unclaim(fd, 0, 0, "refreshed"));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_DISABLED, state_of(fd));
+	ASSERT_EQ(0, write_long(ONLINE, 0));
+	EXPECT_EQ(0, ioctl(fd, PERF_EVENT_IOC_REFRESH, 1));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_OFFLINE, state_of(fd));
+	ASSERT_TRUE(bring_up(fd));
+	EXPECT_EQ(0, state_of(fd));
+	EXPECT_LT(0, claim(fd));
+	close(fd);
+
+	/* Of an event without samples it is refused, away or not. */
+	fd = open_comm(1);
+	ASSERT_LT(0, unclaim(fd, 0, 0, "counts"));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, write_long(ONLINE, 0));
+	EXPECT_REFUSED(EINVAL, ioctl(fd, PERF_EVENT_IOC_REFRESH, 1));
+	ASSERT_TRUE(bring_up(fd));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_DISABLED, state_of(fd));
+	EXPECT_LT(0, claim(fd));
+	close(fd);
+}
+
+/* Pinned events of perf_test_pmu.ko: one more than its "hardware" has room for. */
+#define TEST_PMU_ROOM	16
+
+/* An event in error is enabled anew, also while its CPU is away. */
+TEST_F(hotplug, error_cleared)
+{
+	struct perf_event_attr attr = comm_attr();
+	const char *path = getenv("TEST_PMU_MODULE");
+	int module = open(path ?: "", O_RDONLY | O_CLOEXEC), fds[TEST_PMU_ROOM + 1], i, *last;
+
+	if (module < 0)
+		SKIP(return, "TEST_PMU_MODULE is not the path of the module");
+	ASSERT_EQ(0, syscall(__NR_finit_module, module, "", 0));
+	close(module);
+	attr.type = read_long("/sys/bus/event_source/devices/perf_test_small/type");
+	attr.config = 0;
+	attr.pinned = 1;
+	for (i = 0; i <= TEST_PMU_ROOM; i++) {
+		fds[i] = event_open(&attr, -1, 1, -1, 0);
+		ASSERT_LE(0, fds[i]);
+	}
+	last = &fds[TEST_PMU_ROOM];
+	ASSERT_LT(0, unclaim(*last, 0, 0, "error"));
+	/* Else this tries nothing. */
+	EXPECT_EQ(PERF_PERSISTENT_STATE_DISABLED, state_of(*last));
+	for (i = 0; i < TEST_PMU_ROOM; i++)
+		close(fds[i]);
+
+	/* The CPU is not the cause: it does not come back by itself. */
+	ASSERT_EQ(0, write_long(ONLINE, 0));
+	ASSERT_TRUE(bring_up(*last));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_DISABLED, state_of(*last));
+	ASSERT_EQ(0, write_long(ONLINE, 0));
+	EXPECT_EQ(0, ioctl(*last, PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_OFFLINE, state_of(*last));
+	ASSERT_TRUE(bring_up(*last));
+	EXPECT_EQ(0, state_of(*last));
+	EXPECT_LT(0, claim(*last));
+	close(*last);
+	while (syscall(__NR_delete_module, "perf_test_pmu", O_NONBLOCK) && errno == EAGAIN)
+		usleep(10000);
+}
+
 /* Offline it can be claimed, and the memory returns. */
 TEST_F(hotplug, claimed_offline)
 {

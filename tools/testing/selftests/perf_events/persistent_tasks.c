@@ -133,7 +133,7 @@ FIXTURE(tasks)
 {
 	struct balance	before;
 	struct target	target;
-	long		paranoid;
+	struct limits	limits;
 	/* An event of the target, not given away yet. */
 	int		fd;
 };
@@ -153,8 +153,9 @@ FIXTURE_SETUP(tasks)
 	if (!have_persistent())
 		SKIP(return, "no CONFIG_PERF_PERSISTENT");
 
-	self->paranoid = read_long(PARANOID);
+	self->limits = take_limits();
 	self->before = take_balance();
+	ASSERT_EQ(0, write_long(MAX_SESSIONS, 16));
 	self->target = new_target();
 	ASSERT_LT(0, self->target.pid);
 	self->fd = open_task_comm(self->target.pid);
@@ -163,7 +164,7 @@ FIXTURE_SETUP(tasks)
 
 FIXTURE_TEARDOWN(tasks)
 {
-	write_long(PARANOID, self->paranoid);
+	restore_limits(&self->limits);
 	end(&self->target);
 	close(self->fd);
 	EXPECT_BALANCE();
@@ -460,7 +461,7 @@ TEST_F(tasks, own_tasks)
 
 	EXPECT_EQ(EACCES, as_user(SOMEBODY, watches_own, 0, self->target.pid));
 	EXPECT_EQ(0, as_nobody(watches_own, 0, self->target.pid));
-	id = strtol(sysfs("sessions/%s/id", "watch"), NULL, 10);
+	id = strtol(sysfs("sessions/%s/id", NOBODYS("watch")), NULL, 10);
 	ASSERT_LT(0, id);
 	EXPECT_EQ(0, as_nobody(opens, id, -1));
 	EXPECT_EQ(EACCES, as_user(SOMEBODY, opens, id, -1));
@@ -474,7 +475,7 @@ TEST_F(tasks, own_tasks)
 	EXPECT_EQ(EACCES, as_user(SOMEBODY, opens, id, -1));
 	EXPECT_EQ(0, as_nobody(opens, id, -1));
 	EXPECT_EQ(0, as_nobody(claims, id, -1));
-	EXPECT_STREQ("", sysfs("sessions/%s/id", "watch"));
+	EXPECT_STREQ("", sysfs("sessions/%s/id", NOBODYS("watch")));
 }
 
 /* The right to watch the task is asked for again each time, also of its owner. */
@@ -518,7 +519,7 @@ TEST_F(tasks, opener_is_checked)
 	}
 	waitpid(pid, &status, 0);
 	EXPECT_EQ(0, WEXITSTATUS(status));
-	id = strtol(sysfs("sessions/%s/id", "checked"), NULL, 10);
+	id = strtol(sysfs("sessions/%s/id", NOBODYS("checked")), NULL, 10);
 	ASSERT_LT(0, id);
 	EXPECT_EQ(0, claims(id, -1));
 

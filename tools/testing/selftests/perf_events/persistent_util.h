@@ -37,6 +37,9 @@
 #define DEFAULT_SIZE	(512UL << 10)
 #define NOBODY		65534
 
+/* What the kernel calls a session that NOBODY has made without CAP_PERFMON. */
+#define NOBODYS(name)	"u65534." name
+
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define MAX_SESSIONS	"/proc/sys/kernel/perf_persistent_max"
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
@@ -305,6 +308,46 @@ static inline int64_t listed_id(const char *name)
 	return strncmp(term, "id=", 3) ? -1 : strtoll(term + 3, NULL, 16);
 }
 
+/* Claims the first events of a session, at most @most of each CPU and of tasks. */
+static inline void claim_events(int64_t id, unsigned int most)
+{
+	struct perf_persistent_info inf;
+	unsigned int index;
+	bool last;
+	int cpu, fd;
+
+	for (cpu = -1; cpu < 2; cpu++) {
+		last = false;
+		for (index = 0; index < most && !last; index++) {
+			fd = reopen(id, cpu, index);
+			if (fd < 0)
+				continue;
+			last = !info(fd, &inf) && index + 1 >= inf.nr_events;
+			claim(fd);
+			close(fd);
+		}
+	}
+}
+
+/*
+ * Sessions that no process has open any more are still listed. Claims the events of all
+ * that are wanted; without such a function, of all.
+ */
+static inline void claim_all(bool (*wanted)(const char *name), unsigned int most)
+{
+	DIR *dir = opendir(DEVICE "/sessions");
+	struct dirent *d;
+
+	if (!dir)
+		return;
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.' || (wanted && !wanted(d->d_name)))
+			continue;
+		claim_events(strtoll(sysfs("sessions/%s/id", d->d_name), NULL, 10), most);
+	}
+	closedir(dir);
+}
+
 static inline int nr_entries(const char *path)
 {
 	struct dirent *d;
@@ -460,6 +503,11 @@ static inline int64_t made_by_killed(int64_t (*make)(void *arg), void *arg, int 
 	if (pipe(fds))
 		return -1;
 	pid = fork();
+	if (pid < 0) {
+		close(fds[0]);
+		close(fds[1]);
+		return -1;
+	}
 	if (!pid) {
 		id = make(arg);
 		if (write(fds[1], &id, sizeof(id)) != sizeof(id))
@@ -467,12 +515,13 @@ static inline int64_t made_by_killed(int64_t (*make)(void *arg), void *arg, int 
 		pause();
 		_exit(0);
 	}
+	/* Or a child that dies early would be waited for. */
+	close(fds[1]);
 	if (read(fds[0], &id, sizeof(id)) != sizeof(id))
 		id = -1;
 	kill(pid, sig);
 	waitpid(pid, NULL, 0);
 	close(fds[0]);
-	close(fds[1]);
 	return id;
 }
 

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: kernel.perf_persistent_freeze
+ *
+ *	CAUSE[:MS][,CAUSE[:MS]..]
+ *
+ * names events of the kernel that freeze all sessions, at once or after MS milliseconds.
+ * The default is an empty string: no event freezes them.
+ *
+ *	oops		die notifier
+ *	panic		panic notifier; without a delay, since no timer runs any more
+ *	oom		tracepoint oom:mark_victim: a task was chosen to be killed
+ *	hung		tracepoint sched:sched_process_hang, CONFIG_DETECT_HUNG_TASK
+ *	rcu-stall	RCU's notifier, CONFIG_RCU_CPU_STALL_NOTIFIER and the boot parameter
+ *			rcupdate.rcu_cpu_stall_notifiers=1
+ *	lockup		soft and hard lockup, CONFIG_LOCKUP_DETECTOR: a call in watchdog.c
+ *
+ * With a delay, the sessions also record what follows the event. If several events of one
+ * cause occur, the first one counts: a pending delay is not prolonged.
+ *
+ * The events occur in any context. Without a delay the sessions are frozen in that context.
+ * With a delay, an irq_work starts a delayed work item, since timers take locks.
+ *
+ * The notifiers are installed when the first cause is set, and stay installed. Without a
+ * cause they only read one variable. The RCU notifier is installed when rcu-stall itself is
+ * set: RCU warns (WARN) about any notifier, since it may delay the message of the stall, and
+ * refuses it without the boot parameter.
+ */
+#define pr_fmt(fmt) "perf_persistent: " fmt
+
+#include <linux/cleanup.h>
+#include <linux/init.h>
+#include <linux/irq_work.h>
+#include <linux/kdebug.h>
+#include <linux/kernel.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/panic_notifier.h>
+#include <linux/perf_persistent.h>
+#include <linux/printk.h>
+#include <linux/rcu_notifier.h>
+#include <linux/string.h>
+#include <linux/sysctl.h>
+#include <linux/workqueue.h>
+
+#include <trace/events/oom.h>
+#include <trace/events/sched.h>
+
+#include "internal.h"
+
+#define PERF_PERSISTENT_MAX_DELAY	600000
+#define PERF_PERSISTENT_TEXT_LEN	128
+/* perf_persistent_cause::delay: the cause is not named */
+#define PERF_PERSISTENT_NEVER		(-1)
+
+/**
+ * struct perf_persistent_cause - an event of the kernel that freezes
+ * @name: in the sysctl
+ * @delay: in ms, or PERF_PERSISTENT_NEVER
+ * @irq_work: starts @work
+ * @work: freezes, after the delay
+ */
+struct perf_persistent_cause {
+	const char		*name;
+	int			delay;
+	struct irq_work		irq_work;
+	struct delayed_work	work;
+};
+
+static void perf_persistent_start_delay(struct irq_work *irq_work);
+static void perf_persistent_delay_over(struct work_struct *work);
+
+#define PERF_PERSISTENT_CAUSE(_reason, _name)						\
+	[PERF_PERSISTENT_FREEZE_##_reason] = {						\
+		.name		= (_name),						\
+		.delay		= PERF_PERSISTENT_NEVER,				\
+		.irq_work	= IRQ_WORK_INIT(perf_persistent_start_delay),		\
+		.work		= __DELAYED_WORK_INITIALIZER(				\
+			perf_persistent_causes[PERF_PERSISTENT_FREEZE_##_reason].work,	\
+			perf_persistent_delay_over, 0),					\
+	}
+
+/* By PERF_PERSISTENT_FREEZE_*; those without a name are not causes. */
+static struct perf_persistent_cause perf_persistent_causes[] = {
+	PERF_PERSISTENT_CAUSE(OOPS, "oops"),
+	PERF_PERSISTENT_CAUSE(PANIC, "panic"),
+	PERF_PERSISTENT_CAUSE(OOM, "oom"),
+	PERF_PERSISTENT_CAUSE(HUNG, "hung"),
+	PERF_PERSISTENT_CAUSE(STALL, "rcu-stall"),
+	PERF_PERSISTENT_CAUSE(LOCKUP, "lockup"),
+};
+
+#define PERF_PERSISTENT_NR_CAUSES	ARRAY_SIZE(perf_persistent_causes)
+
+static void perf_persistent_start_delay(struct irq_work *irq_work)
+{
+	struct perf_persistent_cause *cause =
+		container_of(irq_work, struct perf_persistent_cause, irq_work);
+	int delay = READ_ONCE(cause->delay);
+
+	if (delay != PERF_PERSISTENT_NEVER)
+		schedule_delayed_work(&cause->work, msecs_to_jiffies(delay));
+}
+
+static void perf_persistent_delay_over(struct work_struct *work)
+{
+	struct perf_persistent_cause *cause =
+		container_of(to_delayed_work(work), struct perf_persistent_cause, work);
+
+	/* The cause may have been taken from the sysctl meanwhile. */
+	if (READ_ONCE(cause->delay) != PERF_PERSISTENT_NEVER)
+		perf_persistent_freeze_all(cause - perf_persistent_causes);
+}
+
+/* Context: any, NMI included. */
+static void perf_persistent_happened(unsigned int reason)
+{
+	struct perf_persistent_cause *cause = &perf_persistent_causes[reason];
+	int delay = READ_ONCE(cause->delay);
+
+	if (!delay)
+		perf_persistent_freeze_all(reason);
+	else if (delay != PERF_PERSISTENT_NEVER)
+		irq_work_queue(&cause->irq_work);
+}
+
+/* The causes */
+
+static int perf_persistent_die(struct notifier_block *nb, unsigned long val, void *data)
+{
+	if (val == DIE_OOPS)
+		perf_persistent_happened(PERF_PERSISTENT_FREEZE_OOPS);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block perf_persistent_die_nb = {
+	.notifier_call	= perf_persistent_die,
+	/* Before those that take their time. */
+	.priority	= INT_MAX,
+};
+
+static int perf_persistent_panic(struct notifier_block *nb, unsigned long val, void *data)
+{
+	perf_persistent_happened(PERF_PERSISTENT_FREEZE_PANIC);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block perf_persistent_panic_nb = {
+	.notifier_call	= perf_persistent_panic,
+	.priority	= INT_MAX,
+};
+
+static int perf_persistent_stall(struct notifier_block *nb, unsigned long val, void *data)
+{
+	perf_persistent_happened(PERF_PERSISTENT_FREEZE_STALL);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block perf_persistent_stall_nb = {
+	.notifier_call	= perf_persistent_stall,
+};
+
+static void perf_persistent_oom(void *data, struct task_struct *task, uid_t uid)
+{
+	perf_persistent_happened(PERF_PERSISTENT_FREEZE_OOM);
+}
+
+#ifdef CONFIG_DETECT_HUNG_TASK
+static void perf_persistent_hung(void *data, struct task_struct *task)
+{
+	perf_persistent_happened(PERF_PERSISTENT_FREEZE_HUNG);
+}
+
+static int perf_persistent_watch_hung(void)
+{
+	return register_trace_sched_process_hang(perf_persistent_hung, NULL);
+}
+#else
+static int perf_persistent_watch_hung(void)
+{
+	return 0;
+}
+#endif
+
+/**
+ * perf_persistent_lockup - the watchdog has found a soft or a hard lockup
+ *
+ * Context: NMI or hard interrupt.
+ */
+void perf_persistent_lockup(void)
+{
+	perf_persistent_happened(PERF_PERSISTENT_FREEZE_LOCKUP);
+}
+
+static DEFINE_MUTEX(perf_persistent_cause_mutex);
+
+static int perf_persistent_watch_tracepoints(void)
+{
+	int err;
+
+	/* They never occur. */
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		return 0;
+
+	err = register_trace_mark_victim(perf_persistent_oom, NULL);
+	if (err)
+		return err;
+
+	err = perf_persistent_watch_hung();
+	if (err)
+		unregister_trace_mark_victim(perf_persistent_oom, NULL);
+	return err;
+}
+
+/* Install what calls perf_persistent_happened(). */
+static int perf_persistent_watch(void)
+{
+	static bool watches;
+	int err;
+
+	lockdep_assert_held(&perf_persistent_cause_mutex);
+
+	if (watches)
+		return 0;
+
+	err = perf_persistent_watch_tracepoints();
+	if (err)
+		return err;
+
+	register_die_notifier(&perf_persistent_die_nb);
+	atomic_notifier_chain_register(&panic_notifier_list, &perf_persistent_panic_nb);
+	watches = true;
+	return 0;
+}
+
+/* The same for a stall, which never occurs where it is not configured. */
+static int perf_persistent_watch_stalls(void)
+{
+	static bool watches;
+
+	lockdep_assert_held(&perf_persistent_cause_mutex);
+
+	if (watches || !IS_ENABLED(CONFIG_RCU_CPU_STALL_NOTIFIER))
+		return 0;
+
+	if (rcu_stall_chain_notifier_register(&perf_persistent_stall_nb)) {
+		pr_warn("rcu-stall needs the boot parameter rcupdate.rcu_cpu_stall_notifiers=1\n");
+		return -EOPNOTSUPP;
+	}
+	watches = true;
+	return 0;
+}
+
+/* The sysctl */
+
+static int perf_persistent_find_cause(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++) {
+		if (perf_persistent_causes[i].name && !strcmp(perf_persistent_causes[i].name, name))
+			return i;
+	}
+	return -EINVAL;
+}
+
+/*
+ * Parse the value of the sysctl, which is cut in pieces, to milliseconds or -1, by
+ * PERF_PERSISTENT_FREEZE_*. Returns the number of causes.
+ */
+static int perf_persistent_parse_causes(char *text, int *delays)
+{
+	char *cause, *delay;
+	unsigned int i, ms;
+	int reason, nr = 0;
+
+	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++)
+		delays[i] = PERF_PERSISTENT_NEVER;
+
+	text = strim(text);
+	if (!*text)
+		return 0;
+
+	while ((cause = strsep(&text, ","))) {
+		delay = cause;
+		cause = strsep(&delay, ":");
+		reason = perf_persistent_find_cause(cause);
+		if (reason < 0 || delays[reason] != PERF_PERSISTENT_NEVER)
+			return -EINVAL;
+
+		ms = 0;
+		if (delay && (kstrtouint(delay, 10, &ms) || ms > PERF_PERSISTENT_MAX_DELAY))
+			return -EINVAL;
+		if (ms && reason == PERF_PERSISTENT_FREEZE_PANIC)
+			return -EINVAL;
+
+		delays[reason] = ms;
+		nr++;
+	}
+	return nr;
+}
+
+static int perf_persistent_set_causes(const char *text)
+{
+	char *copy __free(kfree) = kstrdup(text, GFP_KERNEL);
+	int delays[PERF_PERSISTENT_NR_CAUSES];
+	unsigned int i;
+	int nr, err;
+
+	if (!copy)
+		return -ENOMEM;
+
+	nr = perf_persistent_parse_causes(copy, delays);
+	if (nr < 0)
+		return nr;
+
+	if (nr) {
+		err = perf_persistent_watch();
+		if (err)
+			return err;
+	}
+	if (delays[PERF_PERSISTENT_FREEZE_STALL] != PERF_PERSISTENT_NEVER) {
+		err = perf_persistent_watch_stalls();
+		if (err)
+			return err;
+	}
+
+	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++) {
+		WRITE_ONCE(perf_persistent_causes[i].delay, delays[i]);
+		if (perf_persistent_causes[i].name && delays[i] == PERF_PERSISTENT_NEVER)
+			cancel_delayed_work(&perf_persistent_causes[i].work);
+	}
+	return 0;
+}
+
+static char perf_persistent_causes_text[PERF_PERSISTENT_TEXT_LEN];
+
+static int perf_persistent_causes_sysctl(const struct ctl_table *table, int write, void *buffer,
+					 size_t *lenp, loff_t *ppos)
+{
+	char text[PERF_PERSISTENT_TEXT_LEN];
+	struct ctl_table copy = *table;
+	int err;
+
+	guard(mutex)(&perf_persistent_cause_mutex);
+
+	strscpy(text, perf_persistent_causes_text);
+	copy.data = text;
+	err = proc_dostring(&copy, write, buffer, lenp, ppos);
+	if (err || !write)
+		return err;
+
+	err = perf_persistent_set_causes(text);
+	if (!err)
+		strscpy(perf_persistent_causes_text, strim(text));
+	return err;
+}
+
+static struct ctl_table perf_persistent_freeze_sysctls[] = {
+	{
+		.procname	= "perf_persistent_freeze",
+		.data		= perf_persistent_causes_text,
+		.maxlen		= sizeof(perf_persistent_causes_text),
+		.mode		= 0644,
+		.proc_handler	= perf_persistent_causes_sysctl,
+	},
+};
+
+static int __init perf_persistent_freeze_sysctl_init(void)
+{
+	register_sysctl_init("kernel", perf_persistent_freeze_sysctls);
+	return 0;
+}
+fs_initcall(perf_persistent_freeze_sysctl_init);

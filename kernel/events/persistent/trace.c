@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: tracepoints
+ *
+ * UNCLAIM returns EINVAL for a dozen reasons. The tracepoint perf_persistent_refuse gives
+ * the reason why a call was refused:
+ *
+ *	# perf trace -e perf_persistent:perf_persistent_refuse
+ */
+#include "trace.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/perf_persistent.h>
+
+/**
+ * perf_persistent_refuse - say why a call fails
+ * @err: its error
+ * @reason: in words
+ *
+ * Return: @err
+ */
+int perf_persistent_refuse(int err, const char *reason)
+{
+	trace_perf_persistent_refuse(err, reason);
+	return err;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A BPF program at a tracepoint freezes a session: bpf_perf_persistent_freeze().
+ *
+ * The program is a call and an exit, written out here. It is attached to sched_switch,
+ * where it runs with a runqueue lock held and interrupts off.
+ */
+#define _GNU_SOURCE
+
+#include <linux/bpf.h>
+#include <linux/btf.h>
+
+#include "../kselftest_harness.h"
+#include "persistent_session.h"
+
+#define VMLINUX		"/sys/kernel/btf/vmlinux"
+#define KFUNC		"bpf_perf_persistent_freeze"
+
+static int bpf(int cmd, union bpf_attr *attr)
+{
+	return syscall(__NR_bpf, cmd, attr, sizeof(*attr));
+}
+
+/* Bytes after a struct btf_type, or -1. */
+static long btf_extra(const struct btf_type *type)
+{
+	unsigned int nr = BTF_INFO_VLEN(type->info);
+
+	switch (BTF_INFO_KIND(type->info)) {
+	case BTF_KIND_INT:
+	case BTF_KIND_VAR:
+	case BTF_KIND_DECL_TAG:
+		return 4;
+	case BTF_KIND_ARRAY:
+		return sizeof(struct btf_array);
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+	case BTF_KIND_DATASEC:
+	case BTF_KIND_ENUM64:
+		return nr * 12;
+	case BTF_KIND_ENUM:
+	case BTF_KIND_FUNC_PROTO:
+		return nr * 8;
+	case BTF_KIND_PTR:
+	case BTF_KIND_FWD:
+	case BTF_KIND_TYPEDEF:
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_CONST:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_FUNC:
+	case BTF_KIND_FLOAT:
+	case BTF_KIND_TYPE_TAG:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* The id of a function in the kernel's BTF, or 0. */
+static int find_func(const char *name)
+{
+	const struct btf_header *hdr;
+	const struct btf_type *type;
+	const char *strings, *end;
+	size_t size = 64 << 20;
+	int fd = open(VMLINUX, O_RDONLY), id = 0, found = 0;
+	char *btf = malloc(size);
+	ssize_t len, got = 0;
+
+	while (fd >= 0 && btf && (len = read(fd, btf + got, size - got)) > 0)
+		got += len;
+	close(fd);
+	if (got < (ssize_t)sizeof(*hdr))
+		goto out;
+
+	hdr = (void *)btf;
+	strings = btf + hdr->hdr_len + hdr->str_off;
+	type = (void *)(btf + hdr->hdr_len + hdr->type_off);
+	end = (char *)type + hdr->type_len;
+	while ((char *)type < end) {
+		long extra = btf_extra(type);
+
+		id++;
+		if (extra < 0)
+			break;
+		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC &&
+		    !strcmp(strings + type->name_off, name))
+			found = id;
+		type = (void *)((char *)(type + 1) + extra);
+	}
+out:
+	free(btf);
+	return found;
+}
+
+/* A map that holds a constant string. */
+static int make_string(const char *text)
+{
+	union bpf_attr attr = {
+		.map_type	= BPF_MAP_TYPE_ARRAY,
+		.key_size	= 4,
+		.value_size	= PERF_PERSISTENT_NAME_LEN,
+		.max_entries	= 1,
+		.map_flags	= BPF_F_RDONLY_PROG,
+	};
+	char value[PERF_PERSISTENT_NAME_LEN] = "";
+	uint32_t key = 0;
+	int fd = bpf(BPF_MAP_CREATE, &attr);
+
+	snprintf(value, sizeof(value), "%s", text);
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = fd;
+	attr.key = (uintptr_t)&key;
+	attr.value = (uintptr_t)value;
+	if (bpf(BPF_MAP_UPDATE_ELEM, &attr))
+		return -1;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = fd;
+	return bpf(BPF_MAP_FREEZE, &attr) ? -1 : fd;
+}
+
+static char verifier_log[65536];
+
+static int load_program(int string, int func)
+{
+	const struct bpf_insn insns[] = {
+		/* r1 = the string */
+		{ BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_VALUE, 0, string },
+		{ 0 },
+		{ BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, func },
+		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0 },
+		{ BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr attr = {
+		.prog_type	= BPF_PROG_TYPE_TRACEPOINT,
+		.insns		= (uintptr_t)insns,
+		.insn_cnt	= sizeof(insns) / sizeof(*insns),
+		.license	= (uintptr_t)"GPL",
+		.log_level	= 1,
+		.log_buf	= (uintptr_t)verifier_log,
+		.log_size	= sizeof(verifier_log),
+	};
+
+	return bpf(BPF_PROG_LOAD, &attr);
+}
+
+FIXTURE(bpf)
+{
+	struct balance	before;
+	int		func;
+};
+
+FIXTURE_SETUP(bpf)
+{
+	if (geteuid())
+		SKIP(return, "must be root");
+	if (!have_persistent())
+		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	if (access(VMLINUX, R_OK))
+		SKIP(return, "no CONFIG_DEBUG_INFO_BTF");
+
+	pin_to_cpu(0);
+	self->before = take_balance();
+	self->func = find_func(KFUNC);
+	ASSERT_LT(0, self->func);
+}
+
+FIXTURE_TEARDOWN(bpf)
+{
+	EXPECT_BALANCE();
+}
+
+/* The session is frozen at the next switch of tasks, and says by what. */
+TEST_F(bpf, freezes_at_tracepoint)
+{
+	struct perf_persistent_session_info inf;
+	int event = open_comm(0), session, prog, string, tp, i;
+	int64_t id = unclaim(event, 0, 0, "bpf");
+
+	ASSERT_LT(0, id);
+	session = open_session(id);
+	string = make_string("bpf");
+	ASSERT_LE(0, string);
+	prog = load_program(string, self->func);
+	ASSERT_LE(0, prog) TH_LOG("%s", verifier_log);
+	EXPECT_EQ(0, session_state(session));
+
+	tp = open_raw();
+	ASSERT_LE(0, tp);
+	ASSERT_EQ(0, ioctl(tp, PERF_EVENT_IOC_SET_BPF, prog));
+	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
+		usleep(1000);
+	ASSERT_EQ(0, session_info(session, &inf));
+	EXPECT_EQ(PERF_PERSISTENT_STATE_FROZEN, inf.state);
+	EXPECT_EQ(PERF_PERSISTENT_FREEZE_BPF, inf.freeze_reason);
+	EXPECT_LE(inf.freeze_begin, inf.freeze_time);
+
+	/* Thawed, it is frozen by the next one. */
+	ASSERT_EQ(0, session_thaw(session));
+	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
+		usleep(1000);
+	EXPECT_EQ(PERF_PERSISTENT_STATE_FROZEN, session_state(session));
+	close(tp);
+	ASSERT_EQ(0, session_thaw(session));
+	usleep(10000);
+	EXPECT_EQ(0, session_state(session));
+
+	EXPECT_EQ(0, session_end(session));
+	close(prog);
+	close(string);
+	close(session);
+	close(event);
+}
+
+TEST_HARNESS_MAIN
