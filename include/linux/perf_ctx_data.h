@@ -22,6 +22,8 @@ struct task_struct;
  * @cpu:	CPU of the list
  * @pinned:	requested by a per-task event: not freed when the last
  *		system-wide event is closed. Protected by the lock of the list.
+ * @stale:	the task was out of the scope of all system-wide events when that was
+ *		checked last. Protected by the lock of the list.
  * @embedded:	this is the head of the object that @data is in
  *
  * task_struct::perf_ctx_data points to it. For an event that needs it,
@@ -36,10 +38,19 @@ struct perf_ctx_data {
 	struct rcu_head		rcu;
 	unsigned int		cpu;
 	bool			pinned;
+	bool			stale;
 	bool			embedded;
 };
 
-#ifdef CONFIG_PERF_EVENTS
+/*
+ * Tags of task_struct::perf_ctx_data, which points to a struct perf_ctx_data only if none
+ * of them is set: see the states of a task in ctx_data.c.
+ */
+#define PERF_CTX_DATA_PENDING	1UL
+#define PERF_CTX_DATA_BACKOFF	2UL
+#define PERF_CTX_DATA_TAGS	3UL
+
+#ifdef CONFIG_PERF_CTX_DATA
 
 #include <linux/jump_label_ratelimit.h>
 #include <linux/rcupdate.h>
@@ -54,6 +65,12 @@ void __perf_ctx_data_sched_in(struct task_struct *task);
 void __perf_ctx_data_exit_task(struct task_struct *task);
 void __perf_ctx_data_put_task(struct task_struct *task);
 
+/* The data that a task's pointer is to, or NULL if it has none. */
+static inline struct perf_ctx_data *perf_ctx_data_untag(struct perf_ctx_data *cd)
+{
+	return (unsigned long)cd & PERF_CTX_DATA_TAGS ? NULL : cd;
+}
+
 /*
  * Called when a task is scheduled in, with the runqueue locked. Request data for the
  * task if a system-wide event needs it.
@@ -61,16 +78,14 @@ void __perf_ctx_data_put_task(struct task_struct *task);
 static inline void perf_ctx_data_sched_in(struct task_struct *task)
 {
 	if (static_branch_unlikely(&perf_ctx_data_global.key) &&
-	    unlikely(!rcu_access_pointer(task->perf_ctx_data)))
+	    unlikely(!perf_ctx_data_untag(rcu_access_pointer(task->perf_ctx_data))))
 		__perf_ctx_data_sched_in(task);
 }
 
-/* Called in fork(): reset the fields that dup_task_struct() copied from the parent. */
+/* Called in fork(): reset the pointer that dup_task_struct() copied from the parent. */
 static inline void perf_ctx_data_init_task(struct task_struct *task)
 {
 	RCU_INIT_POINTER(task->perf_ctx_data, NULL);
-	task->perf_ctx_work.func = NULL;
-	task->perf_ctx_delay = 0;
 }
 
 /* Called when a task exits, or executes a program with other credentials. */
@@ -99,9 +114,25 @@ static inline void perf_ctx_data_put_task(struct task_struct *task)
  */
 static inline void *perf_ctx_data_of(struct task_struct *task, struct kmem_cache *cache)
 {
-	struct perf_ctx_data *cd = rcu_dereference(task->perf_ctx_data);
+	struct perf_ctx_data *cd = perf_ctx_data_untag(rcu_dereference(task->perf_ctx_data));
 
 	return cd && cd->cache == cache ? cd->data : NULL;
+}
+
+/**
+ * perf_ctx_data_switches - how often a task was scheduled out
+ * @task:	the task that is switched
+ *
+ * A PMU notes this when it saves data of @task. If it is another number when @task is
+ * scheduled in, then @task has run without the callback: on a CPU without an event of
+ * the PMU, or while the event was off. What was saved is not what the task has now.
+ *
+ * Context: pmu::sched_task(), for both the task that goes and the one that comes.
+ * Return: the number of context switches of @task.
+ */
+static inline unsigned long perf_ctx_data_switches(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
 }
 
 /**
@@ -110,16 +141,24 @@ static inline void *perf_ctx_data_of(struct task_struct *task, struct kmem_cache
  *
  * The value for pmu::task_ctx_head. The objects of pmu::task_ctx_cache must be larger
  * by this value, and must be aligned to @align.
+ *
+ * Context: any.
+ * Return: bytes.
  */
 static inline size_t perf_ctx_data_head(size_t align)
 {
 	return ALIGN(sizeof(struct perf_ctx_data), align);
 }
 
-#else /* CONFIG_PERF_EVENTS */
+#else /* CONFIG_PERF_CTX_DATA */
 
+static inline int perf_ctx_data_attach(struct perf_event *event) { return 0; }
+static inline void perf_ctx_data_detach(struct perf_event *event) { }
+static inline void perf_ctx_data_sched_in(struct task_struct *task) { }
+static inline void perf_ctx_data_init_task(struct task_struct *task) { }
+static inline void perf_ctx_data_exit_task(struct task_struct *task) { }
 static inline void perf_ctx_data_put_task(struct task_struct *task) { }
 
-#endif /* CONFIG_PERF_EVENTS */
+#endif /* CONFIG_PERF_CTX_DATA */
 
 #endif /* _LINUX_PERF_CTX_DATA_H */

@@ -15,13 +15,14 @@
  *     event is created (for inherited events: in fork()). If this fails, the event is
  *     not created.
  *
- *   - A system-wide event (of a CPU, or of a cgroup on a CPU) needs data for all
- *     tasks. Walking all threads and allocating for each of them would take megabytes
- *     and milliseconds, most of it for threads that sleep, and would block fork() and
- *     exit(). So creating the event only sets a flag. A task without data that is
- *     scheduled in then gets a task_work, which allocates when the task returns to
- *     user space. Time and memory thus depend on the number of tasks that run, not on
- *     the number that exist.
+ *   - A system-wide event (of a CPU, or of a cgroup on a CPU) needs data for all tasks
+ *     in its scope: those that run on its CPU, and belong to its cgroup, if it has one.
+ *     Walking all threads and allocating for each of them would take megabytes and
+ *     milliseconds, most of it for threads that sleep, and would block fork() and
+ *     exit(). So creating the event only notes its scope (ctx_data_scope.c). A task in
+ *     the scope and without data that is scheduled in then gets a task_work, which
+ *     allocates when the task returns to user space. Time and memory thus depend on the
+ *     number of tasks that run, not on the number that exist.
  *
  * A task has no data until its first return to user space, so PMUs must handle NULL.
  *
@@ -29,32 +30,37 @@
  * States of a task
  * ================
  *
- *            scheduled in, while                the work ran; no memory
- *            system-wide events exist    +--------------------------------+
- *                                        v                                |
- *     NONE -------------------------> PENDING                             |
- *      | ^  (a user thread, not        |  |   the work runs               |
- *      | |   exiting, no back-off)     |  +---------------> allocates ----+
- *      | |                             |                        |
- *      | |  the work runs: exiting     |                        |
- *      | +-----------------------------+                        |
+ *            scheduled in, and in the            the work ran; no memory
+ *            scope of a system-wide event   +-------------------------------+
+ *            and, after BACKOFF, it is time v                               |
+ *     NONE, BACKOFF --------------------> PENDING                           |
+ *      | ^   (a user thread,               |  |   the work runs             |
+ *      | |   not exiting)                  |  +------------> allocates -----+--> BACKOFF
+ *      | |                                 |                    |
+ *      | |  the work runs: exiting, or     |                    |
+ *      | |  no longer in the scope         |                    |
+ *      | +---------------------------------+                    |
  *      |                                                        v
  *      | a per-task event is created for it                    HAS
  *      +------------------------------------------------------> |
  *                                                               |
  *        exit; last reference dropped; fork failed;             |
  *     NONE <----------------------------------------------------+
- *        last system-wide event closed, and the data is not pinned;
- *        last event closed
+ *        not pinned, and the last system-wide event was closed, or the task
+ *        is no longer in the scope of one; last event closed
  *
- * NONE	   perf_ctx_data is NULL, perf_ctx_work.func is NULL
- * PENDING perf_ctx_work is queued or running: perf_ctx_work.func is not NULL. After
- *	   a failed allocation the task is in NONE, and is not queued again before
- *	   perf_ctx_retry. The delay doubles from 1 to 64 s.
- * HAS	   perf_ctx_data is set and on a list
+ * The state is in task_struct::perf_ctx_data, a tagged pointer:
  *
- * Creating a per-task event can allocate the data of a PENDING task. The work then
- * finds that data.
+ * NONE	   NULL
+ * PENDING a struct perf_ctx_node, whose work is queued or running, see ctx_data_node.c
+ * BACKOFF an allocation failed: the time of the next attempt, a multiple of 64 jiffies,
+ *	   and below it the delay that led to it. The delay doubles from 1 to 64 s. The task
+ *	   is not queued before that time.
+ * HAS	   a struct perf_ctx_data, which is on a list
+ *
+ * A PENDING task that gets data for a per-task event is HAS at once. Its node belongs to
+ * the work, which finds that the pointer is no longer to the node. All changes are made by
+ * cmpxchg(), but for HAS to NONE, which is made with the lock of the list held.
  *
  *
  * Freeing
@@ -71,6 +77,12 @@
  * (perf_ctx_data::pinned is not set) is freed. When nr_users drops to 0, all data is
  * freed. The data is on lists, one for each CPU on which it was allocated, so the time
  * depends on the amount of data, not on the number of tasks.
+ *
+ * While system-wide events exist, but not on all CPUs or not for all tasks, a task can
+ * leave their scope: it moves to another CPU or cgroup, or some of the events are closed.
+ * A work goes through the lists every PERF_CTX_DATA_TRIM and frees what it finds out of
+ * scope twice in a row. The scope of a task that sleeps is that of its last CPU: it needs
+ * its data when it wakes up.
  *
  * A count per task would not work. Two tasks with cloned contexts swap them
  * (perf_event_context_sched_out()), so an event whose target is A can come to serve B,
@@ -108,21 +120,23 @@
  * Locking
  * =======
  *
- * perf_ctx_data_mutex	  protects the claim: cache, head, nr_users, nr_global; and
- *			  freeing all data.
- * perf_ctx_data_sem	  read: the work of a task, while it reads the claim and
- *			  allocates. It uses trylock, so the return to user space never
- *			  blocks. write: closing the last system-wide event, after
- *			  nr_global was set to 0, to wait for works that saw it at 1.
+ * perf_ctx_data_mutex	  protects the claim: cache, head, nr_users, nr_global; the
+ *			  scopes; and freeing all data.
+ * perf_ctx_data_sem	  read: the work of a task, while it reads the claim, allocates
+ *			  and returns its node; and filling the pools. The work of a task
+ *			  uses trylock, so the return to user space never blocks. write:
+ *			  closing the last system-wide event, after nr_global was set to
+ *			  0, to wait for those that saw it at 1.
  * perf_ctx_data_list::lock  protects a list, perf_ctx_data of the tasks whose data is on
- *			  it, and perf_ctx_data::pinned. Interrupts are disabled.
+ *			  it, perf_ctx_data::pinned and ::stale. Interrupts are disabled.
  *
  * They are taken in this order, inside perf_event_context::mutex and mmap_lock, because
  * an event can be closed under both. A per-task event allocates without
  * perf_ctx_data_sem, because it is counted in nr_users itself.
  *
  * The scheduler hook takes no lock. The hook and the work run in the same task and never
- * at the same time. If the work is preempted, the hook sees PENDING.
+ * at the same time. If the work is preempted, the hook sees PENDING. The hook sees the
+ * scopes under RCU, as interrupts are disabled.
  *
  * Two static keys guard the hooks: perf_ctx_data_global the hook of the scheduler, and
  * perf_ctx_data_used those at the end of a task. They are enabled before the first data
@@ -141,9 +155,9 @@
  * PF_EXITING is not set, and the task keeps its data. Events whose owner may no longer
  * read the data have been removed.
  *
- * fork(): dup_task_struct() copies the pointer and the work of the parent.
- * perf_event_init_task() resets them. If fork fails before that, the child is freed
- * without __put_task_struct(); if it fails later, perf_event_free_task() is called.
+ * fork(): dup_task_struct() copies the pointer of the parent. perf_event_init_task()
+ * resets it. If fork fails before that, the child is freed without __put_task_struct();
+ * if it fails later, perf_event_free_task() is called.
  *
  * Kernel threads, idle tasks and user workers (io_uring, vhost) never return to user
  * space, and no work is queued for them.
@@ -151,18 +165,30 @@
  * Data for a system-wide event is charged to the cgroup of the task and must not harm
  * it: the allocation does not retry (and so does not invoke the OOM killer) or warn.
  *
- * Statistics are in /sys/kernel/perf_ctx_data/: tasks, bytes, failures.
+ * Statistics are in /sys/kernel/perf_ctx_data/, see ctx_data_sysfs.c.
  */
-#include <linux/kobject.h>
 #include <linux/perf_event.h>
 #include <linux/rwsem.h>
 #include <linux/slab.h>
-#include <linux/sysfs.h>
 #include <linux/task_work.h>
+#include <linux/workqueue.h>
 
-/* Delay before a failed allocation is retried */
-#define PERF_CTX_DATA_DELAY	HZ
-#define PERF_CTX_DATA_DELAY_MAX	(64 * HZ)
+#include "ctx_data.h"
+
+/* Delays before a failed allocation is retried: from 1 to 2^6 seconds */
+#define PERF_CTX_DATA_DELAYS	7
+
+/*
+ * The time in a task's pointer: jiffies in units of 64, above the delay. No bit of jiffies is
+ * lost at the upper end: the difference of two times is right when jiffies wrap around.
+ */
+#define PERF_CTX_DATA_DELAY_BIT	2
+#define PERF_CTX_DATA_TIME_BIT	6
+#define PERF_CTX_DATA_TIME_MASK	(~(BIT(PERF_CTX_DATA_TIME_BIT) - 1))
+#define PERF_CTX_DATA_DELAY_MASK (BIT(PERF_CTX_DATA_TIME_BIT) - BIT(PERF_CTX_DATA_DELAY_BIT))
+
+/* Interval at which data that is out of scope is searched for */
+#define PERF_CTX_DATA_TRIM	(5 * HZ)
 
 /* Number of objects to remove with the lock held */
 #define PERF_CTX_DATA_BATCH	32
@@ -193,6 +219,76 @@ static struct {
 } perf_ctx_data_claim;
 
 static atomic_long_t perf_ctx_data_failures;
+
+static void perf_ctx_data_fill(struct work_struct *work);
+static void perf_ctx_data_trim(struct work_struct *work);
+
+static DECLARE_WORK(perf_ctx_data_fill_work, perf_ctx_data_fill);
+static DECLARE_DEFERRABLE_WORK(perf_ctx_data_trim_work, perf_ctx_data_trim);
+
+/* Tagged pointers */
+
+static struct perf_ctx_data *perf_ctx_data_pending(struct perf_ctx_node *node)
+{
+	return (void *)((unsigned long)node | PERF_CTX_DATA_PENDING);
+}
+
+static bool perf_ctx_data_is_pending(struct perf_ctx_data *cd)
+{
+	return (unsigned long)cd & PERF_CTX_DATA_PENDING;
+}
+
+static struct perf_ctx_data *perf_ctx_data_backoff(unsigned int delay)
+{
+	/* One unit more, because the current one has already begun. */
+	unsigned long until = jiffies + (HZ << delay) + BIT(PERF_CTX_DATA_TIME_BIT);
+
+	return (void *)((until & PERF_CTX_DATA_TIME_MASK) |
+			delay << PERF_CTX_DATA_DELAY_BIT | PERF_CTX_DATA_BACKOFF);
+}
+
+static bool perf_ctx_data_is_backoff(struct perf_ctx_data *cd)
+{
+	return (unsigned long)cd & PERF_CTX_DATA_BACKOFF;
+}
+
+static bool perf_ctx_data_backoff_is_over(struct perf_ctx_data *cd)
+{
+	return time_after_eq(jiffies, (unsigned long)cd & PERF_CTX_DATA_TIME_MASK);
+}
+
+static unsigned int perf_ctx_data_next_delay(struct perf_ctx_data *cd)
+{
+	unsigned int delay;
+
+	if (!perf_ctx_data_is_backoff(cd))
+		return 0;
+	delay = ((unsigned long)cd & PERF_CTX_DATA_DELAY_MASK) >> PERF_CTX_DATA_DELAY_BIT;
+	return min(delay + 1, PERF_CTX_DATA_DELAYS - 1);
+}
+
+/* The pointer of a task, with its tag */
+static struct perf_ctx_data *perf_ctx_data_tagged(struct task_struct *task)
+{
+	return rcu_access_pointer(task->perf_ctx_data);
+}
+
+static bool perf_ctx_data_replace(struct task_struct *task, struct perf_ctx_data *old,
+				  struct perf_ctx_data *new)
+{
+	return unrcu_pointer(cmpxchg(&task->perf_ctx_data, RCU_INITIALIZER(old),
+				     RCU_INITIALIZER(new))) == old;
+}
+
+/* A pool is empty, though a system-wide event may need nodes. */
+static void perf_ctx_data_fill(struct work_struct *work)
+{
+	guard(rwsem_read)(&perf_ctx_data_sem);
+	if (READ_ONCE(perf_ctx_data_claim.nr_global))
+		perf_ctx_nodes_refill();
+}
+
+/* Data */
 
 static void perf_ctx_data_free(struct perf_ctx_data *cd)
 {
@@ -250,6 +346,7 @@ static bool perf_ctx_data_link(struct task_struct *task, struct perf_ctx_data *c
 	struct perf_ctx_data_list *list;
 	struct perf_ctx_data *old;
 	unsigned long flags;
+	bool linked;
 
 	local_irq_save(flags);
 	list = this_cpu_ptr(&perf_ctx_data_lists);
@@ -258,15 +355,18 @@ static bool perf_ctx_data_link(struct task_struct *task, struct perf_ctx_data *c
 
 	/* Others may find the data before it is on the list; they wait for the lock. */
 	raw_spin_lock(&list->lock);
-	old = unrcu_pointer(cmpxchg(&task->perf_ctx_data, NULL, RCU_INITIALIZER(cd)));
-	if (!old) {
+	do {
+		old = perf_ctx_data_tagged(task);
+		linked = !perf_ctx_data_untag(old);
+	} while (linked && !perf_ctx_data_replace(task, old, cd));
+	if (linked) {
 		hlist_add_head(&cd->entry, &list->head);
 		WRITE_ONCE(list->nr, list->nr + 1);
 	}
 	raw_spin_unlock(&list->lock);
 	local_irq_restore(flags);
 
-	return !old;
+	return linked;
 }
 
 /* Return whether @task has data, and with @pin, data that is pinned. */
@@ -278,7 +378,7 @@ static bool perf_ctx_data_has(struct task_struct *task, bool pin)
 	bool has;
 
 	rcu_read_lock();
-	cd = rcu_dereference(task->perf_ctx_data);
+	cd = perf_ctx_data_untag(rcu_dereference(task->perf_ctx_data));
 	has = cd;
 	if (cd && pin) {
 		list = per_cpu_ptr(&perf_ctx_data_lists, cd->cpu);
@@ -301,7 +401,7 @@ static void perf_ctx_data_remove(struct task_struct *task)
 	unsigned long flags;
 
 	rcu_read_lock();
-	cd = rcu_dereference(task->perf_ctx_data);
+	cd = perf_ctx_data_untag(rcu_dereference(task->perf_ctx_data));
 	if (cd) {
 		list = per_cpu_ptr(&perf_ctx_data_lists, cd->cpu);
 		raw_spin_lock_irqsave(&list->lock, flags);
@@ -336,49 +436,71 @@ static int perf_ctx_data_populate(struct task_struct *task, gfp_t gfp, bool pin)
 	return 0;
 }
 
+static bool perf_ctx_data_in_scope(struct task_struct *task)
+{
+	guard(rcu)();
+	return perf_ctx_scope_has(task, task_cpu(task));
+}
+
 /* The task_work of a task that was scheduled in without data. */
 static void perf_ctx_data_work(struct callback_head *work)
 {
-	struct task_struct *task = container_of(work, struct task_struct, perf_ctx_work);
+	struct perf_ctx_node *node = container_of(work, struct perf_ctx_node, work);
+	struct task_struct *task = current;
+	bool global = false;
 	int err = 0;
 
-	if (!(task->flags & PF_EXITING) && down_read_trylock(&perf_ctx_data_sem)) {
-		/* Pairs with smp_store_release() in perf_ctx_data_get(): the cache. */
-		if (smp_load_acquire(&perf_ctx_data_claim.nr_global))
-			err = perf_ctx_data_populate(task, PERF_CTX_DATA_GFP_LAZY, false);
-		up_read(&perf_ctx_data_sem);
+	if (!down_read_trylock(&perf_ctx_data_sem)) {
+		perf_ctx_data_replace(task, perf_ctx_data_pending(node), NULL);
+		kfree(node);
+		return;
 	}
 
-	if (err) {
-		task->perf_ctx_delay = clamp_t(unsigned int, 2 * task->perf_ctx_delay,
-					       PERF_CTX_DATA_DELAY, PERF_CTX_DATA_DELAY_MAX);
-		task->perf_ctx_retry = jiffies + task->perf_ctx_delay;
-	} else {
-		task->perf_ctx_delay = 0;
-	}
+	/* Pairs with smp_store_release() in perf_ctx_data_get(): the cache. */
+	global = smp_load_acquire(&perf_ctx_data_claim.nr_global);
+	if (global && !(task->flags & PF_EXITING) && perf_ctx_data_in_scope(task))
+		err = perf_ctx_data_populate(task, PERF_CTX_DATA_GFP_LAZY, false);
 
-	/* From now on the scheduler hook may queue the work again. */
-	WRITE_ONCE(work->func, NULL);
+	/* If the task has data by now, its pointer is no longer to this node. */
+	perf_ctx_data_replace(task, perf_ctx_data_pending(node),
+			      err ? perf_ctx_data_backoff(node->delay) : NULL);
+	/* From now on the scheduler hook may queue another node. */
+	if (global)
+		perf_ctx_node_return(node);
+	else
+		kfree(node);
+	up_read(&perf_ctx_data_sem);
 }
 
 /* The slow path of perf_ctx_data_sched_in(): @task is current and has no data. */
 void __perf_ctx_data_sched_in(struct task_struct *task)
 {
-	struct callback_head *work = &task->perf_ctx_work;
+	struct perf_ctx_data *old = perf_ctx_data_tagged(task);
+	struct perf_ctx_node *node;
 
 	lockdep_assert_irqs_disabled();
 
 	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_EXITING))
 		return;
-	if (READ_ONCE(work->func) || !READ_ONCE(perf_ctx_data_claim.nr_global))
+	if (perf_ctx_data_is_pending(old) || !READ_ONCE(perf_ctx_data_claim.nr_global))
 		return;
-	/* perf_ctx_retry is only valid with a delay: in jiffies 0 can be in the future. */
-	if (task->perf_ctx_delay && time_before(jiffies, task->perf_ctx_retry))
+	if (perf_ctx_data_is_backoff(old) && !perf_ctx_data_backoff_is_over(old))
+		return;
+	if (!perf_ctx_scope_has(task, smp_processor_id()))
 		return;
 
-	init_task_work(work, perf_ctx_data_work);
-	if (task_work_add(task, work, TWA_RESUME | TWAF_NO_ALLOC))
-		work->func = NULL;
+	node = perf_ctx_node_take();
+	if (!node)
+		return;
+	node->delay = perf_ctx_data_next_delay(old);
+	init_task_work(&node->work, perf_ctx_data_work);
+	/* A per-task event may give it data right now. */
+	if (perf_ctx_data_replace(task, old, perf_ctx_data_pending(node))) {
+		if (!task_work_add(task, &node->work, TWA_RESUME | TWAF_NO_ALLOC))
+			return;
+		perf_ctx_data_replace(task, perf_ctx_data_pending(node), NULL);
+	}
+	perf_ctx_node_return(node);
 }
 
 /* The slow path of perf_ctx_data_exit_task(). After exec() the task continues. */
@@ -394,8 +516,32 @@ void __perf_ctx_data_put_task(struct task_struct *task)
 	perf_ctx_data_remove(task);
 }
 
-/* Free the data on a list; pinned data only if @all. */
-static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
+enum perf_ctx_data_free {
+	PERF_CTX_DATA_FREE_ALL,
+	/* Data that no per-task event has requested */
+	PERF_CTX_DATA_FREE_GLOBAL,
+	/* Of these, data that was out of scope the last time, too */
+	PERF_CTX_DATA_FREE_STALE,
+};
+
+static bool perf_ctx_data_is_needed(struct perf_ctx_data *cd, enum perf_ctx_data_free what)
+{
+	bool was_stale = cd->stale;
+
+	switch (what) {
+	case PERF_CTX_DATA_FREE_ALL:
+		return false;
+	case PERF_CTX_DATA_FREE_GLOBAL:
+		return cd->pinned;
+	case PERF_CTX_DATA_FREE_STALE:
+		cd->stale = !cd->pinned && !perf_ctx_data_in_scope(cd->task);
+		return !cd->stale || !was_stale;
+	}
+	return true;
+}
+
+/* Free data on a list. */
+static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, enum perf_ctx_data_free what)
 {
 	struct perf_ctx_data *cd;
 	unsigned int nr = 0;
@@ -405,11 +551,11 @@ static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
 	hlist_move_list(&list->head, &todo);
 	while (!hlist_empty(&todo)) {
 		cd = hlist_entry(todo.first, struct perf_ctx_data, entry);
-		if (all || !cd->pinned) {
-			perf_ctx_data_unlink(list, cd);
-		} else {
+		if (perf_ctx_data_is_needed(cd, what)) {
 			hlist_del(&cd->entry);
 			hlist_add_head(&cd->entry, &list->head);
+		} else {
+			perf_ctx_data_unlink(list, cd);
 		}
 
 		/* Tasks that exit in the meantime remove their data from @todo. */
@@ -422,9 +568,54 @@ static void perf_ctx_data_free_list(struct perf_ctx_data_list *list, bool all)
 	raw_spin_unlock_irq(&list->lock);
 }
 
-/* Count an event that needs data. The first one claims its cache. */
-static int perf_ctx_data_get(struct pmu *pmu, bool global)
+static void perf_ctx_data_free_lists(enum perf_ctx_data_free what)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		perf_ctx_data_free_list(per_cpu_ptr(&perf_ctx_data_lists, cpu), what);
+}
+
+/* Free the data of tasks that have left the scope of all system-wide events. */
+static void perf_ctx_data_trim(struct work_struct *work)
+{
+	guard(mutex)(&perf_ctx_data_mutex);
+
+	/* Without system-wide events there is nothing left that is not pinned. */
+	if (!perf_ctx_data_claim.nr_global)
+		return;
+	perf_ctx_data_free_lists(PERF_CTX_DATA_FREE_STALE);
+	if (perf_ctx_scope_is_narrow())
+		schedule_delayed_work(&perf_ctx_data_trim_work, PERF_CTX_DATA_TRIM);
+}
+
+/* A system-wide event: note its scope, and have nodes for the tasks in it. */
+static int perf_ctx_data_get_global(struct perf_event *event)
+{
+	int err;
+
+	lockdep_assert_held(&perf_ctx_data_mutex);
+
+	err = perf_ctx_nodes_fill(event->cpu, &perf_ctx_data_fill_work);
+	if (!err)
+		err = perf_ctx_scope_add(event);
+	if (err) {
+		if (!perf_ctx_data_claim.nr_global)
+			perf_ctx_nodes_free();
+		return err;
+	}
+	/* Pairs with smp_load_acquire() in perf_ctx_data_work(). */
+	smp_store_release(&perf_ctx_data_claim.nr_global, perf_ctx_data_claim.nr_global + 1);
+	schedule_delayed_work(&perf_ctx_data_trim_work, PERF_CTX_DATA_TRIM);
+	return 0;
+}
+
+/* Count an event that needs data. The first one claims its cache. */
+static int perf_ctx_data_get(struct perf_event *event, bool global)
+{
+	struct pmu *pmu = event->pmu;
+	int err = 0;
+
 	guard(mutex)(&perf_ctx_data_mutex);
 
 	if (!perf_ctx_data_claim.nr_users) {
@@ -433,36 +624,39 @@ static int perf_ctx_data_get(struct pmu *pmu, bool global)
 	} else if (perf_ctx_data_claim.cache != pmu->task_ctx_cache) {
 		return -EBUSY;
 	}
-	perf_ctx_data_claim.nr_users++;
-	if (global) {
-		/* Pairs with smp_load_acquire() in perf_ctx_data_work(). */
-		smp_store_release(&perf_ctx_data_claim.nr_global,
-				  perf_ctx_data_claim.nr_global + 1);
-	}
-	return 0;
+	if (global)
+		err = perf_ctx_data_get_global(event);
+	if (!err)
+		perf_ctx_data_claim.nr_users++;
+	return err;
 }
 
-static void perf_ctx_data_put(bool global)
+static void perf_ctx_data_put(struct perf_event *event, bool global)
 {
 	bool all, last_global = false;
-	int cpu;
 
 	guard(mutex)(&perf_ctx_data_mutex);
 
 	all = !--perf_ctx_data_claim.nr_users;
 	if (global) {
+		perf_ctx_scope_del(event);
 		last_global = perf_ctx_data_claim.nr_global == 1;
 		WRITE_ONCE(perf_ctx_data_claim.nr_global, perf_ctx_data_claim.nr_global - 1);
 	}
 	if (last_global) {
-		/* Works that start from now on see 0. Wait for the others. */
+		/* Hooks and works that start from now on see 0. Wait for the others. */
+		synchronize_rcu();
 		down_write(&perf_ctx_data_sem);
 		up_write(&perf_ctx_data_sem);
+		perf_ctx_nodes_free();
+	} else if (global) {
+		/* Nothing to do if it runs anyway. */
+		schedule_delayed_work(&perf_ctx_data_trim_work, PERF_CTX_DATA_TRIM);
 	}
-	if (all || last_global) {
-		for_each_possible_cpu(cpu)
-			perf_ctx_data_free_list(per_cpu_ptr(&perf_ctx_data_lists, cpu), all);
-	}
+	if (all)
+		perf_ctx_data_free_lists(PERF_CTX_DATA_FREE_ALL);
+	else if (last_global)
+		perf_ctx_data_free_lists(PERF_CTX_DATA_FREE_GLOBAL);
 }
 
 static void perf_ctx_data_keys_inc(bool global)
@@ -495,7 +689,7 @@ int perf_ctx_data_attach(struct perf_event *event)
 	/* The parent of an inherited event is counted. */
 	if (!event->parent) {
 		perf_ctx_data_keys_inc(!task);
-		err = perf_ctx_data_get(event->pmu, !task);
+		err = perf_ctx_data_get(event, !task);
 		if (err) {
 			perf_ctx_data_keys_dec(!task);
 			return err;
@@ -520,11 +714,17 @@ void perf_ctx_data_detach(struct perf_event *event)
 		return;
 
 	event->attach_state &= ~PERF_ATTACH_CTX_DATA;
-	perf_ctx_data_put(global);
+	perf_ctx_data_put(event, global);
 	perf_ctx_data_keys_dec(global);
 }
 
-static unsigned long perf_ctx_data_tasks(void)
+/**
+ * perf_ctx_data_tasks - how many tasks have data
+ *
+ * Context: any; the sum is not of one moment.
+ * Return: the number.
+ */
+unsigned long perf_ctx_data_tasks(void)
 {
 	unsigned long nr = 0;
 	int cpu;
@@ -534,60 +734,29 @@ static unsigned long perf_ctx_data_tasks(void)
 	return nr;
 }
 
-static ssize_t tasks_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+/**
+ * perf_ctx_data_size - bytes of the data of a task, 0 if no event needs data
+ *
+ * Context: takes a mutex.
+ * Return: bytes, with the header.
+ */
+unsigned long perf_ctx_data_size(void)
 {
-	return sysfs_emit(buf, "%lu\n", perf_ctx_data_tasks());
-}
-
-static struct kobj_attribute tasks_attr = __ATTR_RO(tasks);
-
-static ssize_t bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
-{
-	unsigned long bytes = 0;
-
 	guard(mutex)(&perf_ctx_data_mutex);
-	if (perf_ctx_data_claim.nr_users) {
-		bytes = kmem_cache_size(perf_ctx_data_claim.cache);
-		if (!perf_ctx_data_claim.head)
-			bytes += sizeof(struct perf_ctx_data);
-	}
-	return sysfs_emit(buf, "%lu\n", bytes * perf_ctx_data_tasks());
-}
 
-static struct kobj_attribute bytes_attr = __ATTR_RO(bytes);
-
-static ssize_t failures_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%ld\n", atomic_long_read(&perf_ctx_data_failures));
-}
-
-static struct kobj_attribute failures_attr = __ATTR_RO(failures);
-
-static struct attribute *perf_ctx_data_attrs[] = {
-	&tasks_attr.attr,
-	&bytes_attr.attr,
-	&failures_attr.attr,
-	NULL
-};
-
-static const struct attribute_group perf_ctx_data_group = {
-	.attrs	= perf_ctx_data_attrs,
-};
-
-static int __init perf_ctx_data_sysfs_init(void)
-{
-	struct kobject *kobj;
-	int err;
-
-	if (!IS_ENABLED(CONFIG_SYSFS))
+	if (!perf_ctx_data_claim.nr_users)
 		return 0;
-
-	kobj = kobject_create_and_add("perf_ctx_data", kernel_kobj);
-	if (!kobj)
-		return -ENOMEM;
-	err = sysfs_create_group(kobj, &perf_ctx_data_group);
-	if (err)
-		kobject_put(kobj);
-	return err;
+	return kmem_cache_size(perf_ctx_data_claim.cache) +
+	       (perf_ctx_data_claim.head ? 0 : sizeof(struct perf_ctx_data));
 }
-device_initcall(perf_ctx_data_sysfs_init);
+
+/**
+ * perf_ctx_data_nr_failures - failed allocations since boot
+ *
+ * Context: any.
+ * Return: the number.
+ */
+unsigned long perf_ctx_data_nr_failures(void)
+{
+	return atomic_long_read(&perf_ctx_data_failures);
+}

@@ -17,8 +17,8 @@
  * lbr.c reads at a sample must equal what the private registers hold, in depth and in
  * every entry. Private registers are cleared where the history of the task is not known:
  *
- *  - a task is scheduled in, and its history was not saved when it was scheduled out,
- *    as it had no data then, or nobody recorded,
+ *  - a task is scheduled in, and its history was not saved when it was scheduled out
+ *    last, as it had no data then, or nobody recorded,
  *  - the last event that records the running task goes.
  *
  * This shows neither timing nor what real processors do beyond the SDM.
@@ -170,7 +170,7 @@ struct sim_model {
 
 /**
  * struct sim_task - a task that calls and returns
- * @task: of it only perf_ctx_data is used
+ * @task: of it only perf_ctx_data and the number of switches are used
  * @private: what its LBRs would hold, had it a CPU of its own
  * @data: what the PMU saves of it, or NULL
  * @own: its per-task event, or NULL
@@ -497,11 +497,12 @@ static void sim_sched_out(struct sim_cpu *c)
 {
 	struct sim_task *t = c->running;
 
+	if (t)
+		t->task->nvcsw++;
 	intel_pmu_lbr_disable_all();
 	sim_sched_cb(c, t, false);
 	if (t) {
-		if (sim_is_recorded(c))
-			t->saved = t->data;
+		t->saved = sim_is_recorded(c) && t->data;
 		if (t->own)
 			intel_pmu_lbr_del(t->own);
 		t->cpu = NULL;
@@ -533,6 +534,7 @@ static void sim_swap_contexts(struct sim_cpu *c, struct sim_task *next)
 {
 	struct sim_task *t = c->running;
 
+	t->task->nivcsw++;
 	intel_pmu_lbr_disable_all();
 	sim_sched_cb(c, t, false);
 	t->saved = t->data;
@@ -825,6 +827,7 @@ KUNIT_ARRAY_PARAM(lbr, sim_models, sim_describe);
 static void lbr_per_task(struct kunit *test)
 {
 	sim_begin(test, test->param_value);
+	kunit_info(test, "%u bytes for a task\n", kmem_cache_size(sim.pmu.task_ctx_cache));
 	sim_own_events(test, 1);
 	sim_run(false, true);
 	sim_end(test);
@@ -848,6 +851,21 @@ static void lbr_both(struct kunit *test)
 	sim_own_events(test, 3);
 	sim_wide_all(true);
 	sim_run(true, true);
+	sim_end(test);
+	KUNIT_EXPECT_GT(test, sim.samples, (u64)SIM_SWITCHES / 2);
+}
+
+/*
+ * On some CPUs only. What a task does on the others is not recorded, and must not leave it
+ * with the stack that it had before.
+ */
+static void lbr_cpu_list(struct kunit *test)
+{
+	sim_begin(test, test->param_value);
+	for (sim.cpu = sim.cpus; sim.cpu < sim.cpus + SIM_CPUS / 2; sim.cpu++)
+		sim_wide(sim.cpu, true);
+	sim.cpu = sim.cpus;
+	sim_run(false, true);
 	sim_end(test);
 	KUNIT_EXPECT_GT(test, sim.samples, (u64)SIM_SWITCHES / 2);
 }
@@ -878,6 +896,7 @@ static struct kunit_case lbr_cases[] = {
 	KUNIT_CASE_PARAM(lbr_per_task, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_wide, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_both, lbr_gen_params),
+	KUNIT_CASE_PARAM(lbr_cpu_list, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_without_data, lbr_gen_params),
 	{ }
 };

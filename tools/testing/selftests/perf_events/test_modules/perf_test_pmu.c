@@ -19,12 +19,10 @@
  * users of the stack are counted for the CPU in the one case, and in the data in the
  * other, because the base swaps data, but not users, between tasks.
  *
- * With eager=1 the first system-wide event allocates for each thread of the machine and
- * the last one frees: what the same would cost without waiting for a task to run. That
- * is for the benchmark alone; nothing is saved there.
+ * With eager=1 or 2 the first system-wide event allocates for each thread of the machine and
+ * the last one frees, see eager_data.h.
  *
- * Locking: a CPU's stack is touched on that CPU with interrupts off. eager_mutex guards
- * the eager list and the number of its users.
+ * Locking: a CPU's stack is touched on that CPU with interrupts off.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -48,16 +46,17 @@
 
 #define MAX_EVENTS	16
 
-static bool eager;
-module_param(eager, bool, 0644);
-MODULE_PARM_DESC(eager, "allocate for each thread when a system-wide event is opened");
+static unsigned int eager;
+module_param(eager, uint, 0644);
+MODULE_PARM_DESC(eager, "allocate for each thread when a system-wide event is opened: 1, 2");
 
 /* What a task's data hold. */
 struct test_task {
 	u32			valid;
 	u32			depth;
-	/* The CPU that saved it last */
+	/* The CPU that saved it last, and how often the task had been switched */
 	u32			last_cpu;
+	u64			switches;
 	/* Active events of the task's context that use the stack; without TASK_DATA. */
 	u32			users;
 	u64			frames[];
@@ -135,12 +134,12 @@ static bool find_functions(void)
 }
 
 #if TASK_DATA
+#include "eager_data.h"
+
 /* A task has data of one PMU. That need not be ours, if no event of ours asked for it. */
 static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
 {
-	struct perf_ctx_data *cd = rcu_dereference(task->perf_ctx_data);
-
-	return cd && cd->cache == pmu->task_ctx_cache ? cd->data : NULL;
+	return perf_ctx_data_of(task, pmu->task_ctx_cache);
 }
 
 static struct test_task *task_of(struct perf_event_pmu_context *epc, struct task_struct *task)
@@ -177,6 +176,21 @@ static bool has_users(struct test_cpu *cpu, struct test_task *data)
 	return cpu->users;
 }
 #else
+#define EAGER_OFF	0
+
+static int eager_get(struct pmu *pmu, unsigned int mode)
+{
+	return -EOPNOTSUPP;
+}
+
+static void eager_put(struct pmu *pmu)
+{
+}
+
+static void eager_exit(struct task_struct *task)
+{
+}
+
 static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
 {
 	return NULL;
@@ -231,7 +245,7 @@ static void test_pmu_swap_task_ctx(struct perf_event_pmu_context *prev_epc,
 }
 #endif /* TASK_DATA */
 
-static void test_pmu_save(struct test_cpu *cpu, struct test_task *data)
+static void test_pmu_save(struct test_cpu *cpu, struct test_task *data, struct task_struct *task)
 {
 	if (!has_users(cpu, data)) {
 		data->valid = 0;
@@ -243,6 +257,7 @@ static void test_pmu_save(struct test_cpu *cpu, struct test_task *data)
 	/* Data have the addresses of those before them: both, or it may be another's. */
 	cpu->last = data;
 	data->last_cpu = smp_processor_id();
+	data->switches = task->nvcsw + task->nivcsw;
 	cpu->saved++;
 }
 
@@ -253,9 +268,12 @@ static void test_pmu_clear(struct test_cpu *cpu)
 	cpu->cleared++;
 }
 
-static void test_pmu_restore(struct test_cpu *cpu, struct test_task *data)
+static void test_pmu_restore(struct test_cpu *cpu, struct test_task *data,
+			     struct task_struct *task)
 {
-	if (!has_users(cpu, data) || !data->valid) {
+	/* A task that was switched since it was saved has run without the PMU. */
+	if (!has_users(cpu, data) || !data->valid ||
+	    data->switches != task->nvcsw + task->nivcsw) {
 		test_pmu_clear(cpu);
 		return;
 	}
@@ -283,9 +301,9 @@ static void test_pmu_sched_task(struct perf_event_pmu_context *epc, struct task_
 	data = task_of(epc, task);
 	if (data) {
 		if (sched_in)
-			test_pmu_restore(cpu, data);
+			test_pmu_restore(cpu, data, task);
 		else
-			test_pmu_save(cpu, data);
+			test_pmu_save(cpu, data, task);
 		return;
 	}
 
@@ -353,88 +371,36 @@ static void test_pmu_del(struct perf_event *event, int flags)
 	sched_cb_dec(event->pmu);
 }
 
-/* The data that one thread would have. */
-struct eager_data {
-	struct list_head	list;
-	struct test_pmu		*tp;
-	struct test_task	*data;
-};
-
-static DEFINE_MUTEX(eager_mutex);
-static LIST_HEAD(eager_list);
-static unsigned int eager_users;
-static unsigned long eager_objects;
-
-static void eager_free(void)
+static void eager_destroy(struct perf_event *event)
 {
-	struct eager_data *e, *next;
-
-	list_for_each_entry_safe(e, next, &eager_list, list) {
-		kmem_cache_free(e->tp->pmu.task_ctx_cache, e->data);
-		kfree(e);
-		/* As many frees as there were threads. */
-		cond_resched();
-	}
-	INIT_LIST_HEAD(&eager_list);
-	eager_objects = 0;
+	eager_put(event->pmu);
 }
 
-static bool eager_alloc(struct test_pmu *tp)
+static int eager_init(struct perf_event *event)
 {
-	struct eager_data *e = kmalloc(sizeof(*e), GFP_ATOMIC | __GFP_ACCOUNT);
+	int err = eager_get(event->pmu, eager);
 
-	if (!e)
-		return false;
-	e->tp = tp;
-	e->data = kmem_cache_zalloc(tp->pmu.task_ctx_cache, GFP_ATOMIC | __GFP_ACCOUNT);
-	if (!e->data) {
-		kfree(e);
-		return false;
-	}
-	list_add(&e->list, &eager_list);
-	eager_objects++;
-	return true;
-}
-
-static void eager_get(struct test_pmu *tp)
-{
-	struct task_struct *g, *t;
-
-	guard(mutex)(&eager_mutex);
-	if (eager_users++)
-		return;
-	guard(rcu)();
-	for_each_process_thread(g, t) {
-		if (!(t->flags & PF_KTHREAD) && !eager_alloc(tp))
-			return;
-	}
-}
-
-static void eager_put(struct perf_event *event)
-{
-	guard(mutex)(&eager_mutex);
-	if (!--eager_users)
-		eager_free();
+	if (!err)
+		event->destroy = eager_destroy;
+	return err;
 }
 
 static int test_pmu_event_init(struct perf_event *event)
 {
-	struct test_pmu *tp = to_test_pmu(event->pmu);
-
 	if (event->attr.type != event->pmu->type)
 		return -ENOENT;
 	if (event->attr.config || event->attr.freq)
 		return -EINVAL;
+	/* For the tests of persistent events: offer rdpmc, which is not there. */
+	if (event->attr.config1)
+		event->hw.flags |= PERF_EVENT_FLAG_USER_READ_CNT;
 	if (!is_call_stack(event))
 		return 0;
 
 	event->attach_state |= PERF_ATTACH_SCHED_CB;
-	if (eager && !(event->attach_state & PERF_ATTACH_TASK)) {
-		event->destroy = eager_put;
-		eager_get(tp);
-	} else {
-		event->attach_state |= PERF_ATTACH_TASK_DATA;
-	}
+	if (eager != EAGER_OFF && !(event->attach_state & PERF_ATTACH_TASK))
+		return eager_init(event);
+	event->attach_state |= PERF_ATTACH_TASK_DATA;
 	return 0;
 }
 
@@ -550,15 +516,23 @@ static ssize_t test_dev_read(struct file *file, char __user *buf, size_t count, 
 	size_t p;
 	int len;
 
-	len = scnprintf(text, sizeof(text), "task_data %d\neager_objects %lu\n", TASK_DATA,
-			READ_ONCE(eager_objects));
+	len = scnprintf(text, sizeof(text), "task_data %d\n", TASK_DATA);
 	for (p = 0; p < ARRAY_SIZE(test_pmus); p++)
 		len += test_pmu_print(&test_pmus[p], text + len, sizeof(text) - len);
 	return simple_read_from_buffer(buf, count, pos, text, len);
 }
 
+/* At exit() as well, which is what it is for. */
+static int test_dev_flush(struct file *file, fl_owner_t id)
+{
+	if (current->flags & PF_EXITING)
+		eager_exit(current);
+	return 0;
+}
+
 static const struct file_operations test_dev_fops = {
 	.owner	= THIS_MODULE,
+	.flush	= test_dev_flush,
 	.read	= test_dev_read,
 	.write	= test_dev_write,
 };
