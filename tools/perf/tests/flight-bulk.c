@@ -25,6 +25,7 @@
 #include "util/flight/recorder.h"
 #include "util/flight/store/flight-store.h"
 #include "util/flight/store/sideband-store.h"
+#include "util/record.h"
 #include "tests.h"
 
 #define DEFAULT_MIB	48
@@ -159,9 +160,10 @@ static u64 bulk_bytes(void)
 
 static int run(unsigned int comp_level, u64 bytes)
 {
+	struct record_opts opts = {};
 	struct flight_opts fo = {
-		.memory = STORE, .store = STORE, .comp_level = comp_level, .out = "bulk",
-		.dry_run = true,
+		.record = &opts, .memory = STORE, .store = STORE, .comp_level = comp_level,
+		.out = "bulk", .dry_run = true,
 	};
 	struct evlist *evlist = evlist__new_dummy();
 	struct bulk b = { .round = malloc(ROUND) };

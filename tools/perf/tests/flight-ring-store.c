@@ -6,6 +6,9 @@
  * - rounds go the oldest one first, and each record of one is shown before it goes;
  * - it never takes more than its budget, also when that changes;
  * - no more of its memory is resident than the budget allows for;
+ * - a child that reads what was there at its fork() sees all of it as long as a reserve
+ *   lasts, and then only whole records, and knows how much was taken from it, also when
+ *   it reads once more;
  * - a round larger than the budget is left out as a whole, and counted;
  * - all of that holds for compressed rounds, too, which take less room;
  * - what is no record ends a walk, and is counted;
@@ -15,9 +18,12 @@
  * Records carry their number, so that each one that is seen can be told.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
@@ -314,28 +320,24 @@ static int test__too_large(struct test_suite *t __maybe_unused, int subtest __ma
 	return TEST_OK;
 }
 
-/* Resident pages of the ring, which is the mapping of that size. */
-static size_t resident(size_t size)
+/* Resident pages of shared memory: of the ring */
+static size_t resident(void)
 {
 	char line[512];
-	size_t kib = 0, rss = 0;
-	FILE *f = fopen("/proc/self/smaps", "r");
+	size_t kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Size: %zu kB", &kib) == 1)
-			continue;
-		if (kib == size / 1024 && sscanf(line, "Rss: %zu kB", &rss) == 1)
+		if (sscanf(line, "RssShmem: %zu kB", &kib) == 1)
 			break;
-		rss = 0;
 	}
 	if (f)
 		fclose(f);
-	return rss * 1024;
+	return kib * 1024;
 }
 
 static int test__memory(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
-	/* A size that no other mapping has. */
 	size_t size = (64 << 20) + 3 * page_size, budget = 8 << 20, most = 0;
 	struct model m;
 
@@ -344,14 +346,204 @@ static int test__memory(struct test_suite *t __maybe_unused, int subtest __maybe
 	for (int i = 0; i < 1500; i++) {
 		store_round(&m, make_round(&m, 6 * MAX_RECORD), i);
 		if (i % 50 == 0)
-			most = max(most, resident(size));
+			most = max(most, resident());
 	}
 	TEST_ASSERT_VAL("it went around", ring_store__head(m.rs) > 2 * size);
 	pr_debug("%zu KiB were resident of a budget of %zu KiB\n", most >> 10, budget >> 10);
 	TEST_ASSERT_VAL("there is memory in use", most > budget / 2);
-	TEST_ASSERT_VAL("not more than the budget, and what is given back in steps",
-			most <= budget + (6 << 20));
+	TEST_ASSERT_VAL("not more than the budget, and a segment at each end",
+			most <= budget + (1 << 20));
+	TEST_ASSERT_VAL("as it says", most <= ring_store__memory(m.rs));
 	model__exit(&m);
+	return TEST_OK;
+}
+
+/* What the child of a dump has found. */
+struct found {
+	u64	bytes;
+	u64	stolen;
+	u64	last;		/* number of the last record */
+	bool	bad;
+};
+
+static int find(union perf_event *event, void *data)
+{
+	struct found *found = data;
+	u64 number = ((struct numbered *)event)->number;
+
+	if (!is_record(event, number) || (found->bytes && number <= found->last))
+		found->bad = true;
+	found->bytes += event->header.size;
+	found->last = number;
+	return 0;
+}
+
+/* @go: to wait for before the walk; -1: do not wait, but take a pause after each round */
+static void walk_forked(struct ring_store *rs, int go, struct found *found)
+{
+	struct ring_store_round round;
+	char c;
+
+	ring_store__forked(rs);
+	if (go >= 0 && read(go, &c, 1) != 1)
+		found->bad = true;
+	ring_store__walk_last(rs);
+	for (bool more = ring_store__first(rs, &round); more;
+	     more = ring_store__next(rs, &round)) {
+		if (ring_store__walk(rs, &round, find, found))
+			found->bad = true;
+		ring_store__passed(rs, &round);
+		if (go < 0)
+			usleep(1000);
+	}
+	found->stolen = ring_store__stolen(rs);
+}
+
+/* The disk was full behind the last round: read again. */
+static void walk_twice(struct ring_store *rs, int go, int done, struct found *found)
+{
+	struct found first = {};
+	char c;
+
+	walk_forked(rs, -1, &first);
+	if (write(done, "", 1) != 1 || first.stolen || read(go, &c, 1) != 1)
+		found->bad = true;
+	ring_store__walk_again(rs);
+	walk_forked(rs, -1, found);
+}
+
+/* Store @bytes between the two walks of a child. */
+static bool record_between_walks(struct model *m, u64 bytes, struct found *found)
+{
+	u64 end = ring_store__head(m->rs) + bytes;
+	int go[2], done[2], status = -1;
+	pid_t pid;
+	char c;
+
+	memset(found, 0, sizeof(*found));
+	if (pipe(go) || pipe(done) || ring_store__fence(m->rs))
+		return false;
+	pid = fork();
+	if (!pid) {
+		walk_twice(m->rs, go[0], done[1], found);
+		_exit(0);
+	}
+	if (read(done[0], &c, 1) == 1)
+		status = 0;
+	while (ring_store__head(m->rs) < end)
+		store_round(m, make_round(m, 4 * MAX_RECORD), 1);
+	if (write(go[1], "", 1) != 1 || waitpid(pid, &status, 0) != pid)
+		status = -1;
+	ring_store__unfence(m->rs);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(done[i]);
+	}
+	return !status;
+}
+
+/* Store @bytes, in rounds, while a child walks what was there before. */
+static bool record_beside_child(struct model *m, u64 bytes, bool wait, struct found *found)
+{
+	u64 end = ring_store__head(m->rs) + bytes;
+	int go[2], status = -1;
+	pid_t pid;
+
+	memset(found, 0, sizeof(*found));
+	if (pipe(go) || ring_store__fence(m->rs))
+		return false;
+	pid = fork();
+	if (!pid) {
+		walk_forked(m->rs, wait ? go[0] : -1, found);
+		_exit(0);
+	}
+	while (ring_store__head(m->rs) < end) {
+		store_round(m, make_round(m, 4 * MAX_RECORD), 1);
+		if (!wait)
+			usleep(100);
+	}
+	status = write(go[1], "", 1) == 1 && waitpid(pid, &status, 0) == pid ? status : -1;
+	ring_store__unfence(m->rs);
+	close(go[0]);
+	close(go[1]);
+	return !status;
+}
+
+static int test__forked(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct found *found = mmap(NULL, page_size, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t size = 32 << 20, before = resident();
+	struct model m;
+	u64 bytes, last;
+
+	TEST_ASSERT_VAL("model", found != MAP_FAILED && model__init(&m, size, 9));
+	while (ring_store__head(m.rs) < 2 * size)
+		store_round(&m, make_round(&m, 4 * MAX_RECORD), 1);
+
+	bytes = ring_store__stats(m.rs)->bytes;
+	last = m.stored - 1;
+	TEST_ASSERT_VAL("child", record_beside_child(&m, size / 8, true, found));
+	TEST_ASSERT_VAL("the reserve lasts: all is there", !found->bad && !found->stolen &&
+			found->bytes == bytes && found->last == last);
+
+	bytes = ring_store__stats(m.rs)->bytes;
+	last = m.stored - 1;
+	TEST_ASSERT_VAL("child", record_beside_child(&m, 3 * size, true, found));
+	TEST_ASSERT_VAL("all but the reserve is taken, the oldest first", !found->bad &&
+			found->bytes && found->bytes <= size / 4 && found->last == last &&
+			found->bytes + found->stolen >= bytes);
+	TEST_ASSERT_VAL("not more memory than a quarter more",
+			resident() - before <= size + size / 4 + (2 << 20));
+
+	bytes = ring_store__stats(m.rs)->bytes;
+	last = m.stored - 1;
+	TEST_ASSERT_VAL("child", record_beside_child(&m, 2 * size, false, found));
+	pr_debug("%" PRIu64 " KiB were read, and %" PRIu64 " KiB taken\n", found->bytes >> 10,
+		 found->stolen >> 10);
+	TEST_ASSERT_VAL("what is there is whole, what is not is told", !found->bad &&
+			found->bytes + found->stolen >= bytes &&
+			(!found->bytes || found->last == last));
+
+	ring_store__set_budget(m.rs, size / 2);
+	TEST_ASSERT_VAL("then memory is given back",
+			ring_store__memory(m.rs) <= size / 2 + (1 << 20));
+	TEST_ASSERT_VAL("the recorder lost nothing", is_consistent(&m, size / 2));
+	model__exit(&m);
+	munmap(found, page_size);
+	return TEST_OK;
+}
+
+static int test__read_again(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct found *found = mmap(NULL, page_size, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t size = 32 << 20;
+	struct model m;
+	u64 bytes, last;
+
+	TEST_ASSERT_VAL("model", found != MAP_FAILED && model__init(&m, size, 9));
+	while (ring_store__head(m.rs) < 2 * size)
+		store_round(&m, make_round(&m, 4 * MAX_RECORD), 1);
+
+	bytes = ring_store__stats(m.rs)->bytes;
+	last = m.stored - 1;
+	TEST_ASSERT_VAL("child", record_between_walks(&m, size / 8, found));
+	pr_debug("%" PRIu64 " KiB were read again, and %" PRIu64 " KiB taken\n",
+		 found->bytes >> 10, found->stolen >> 10);
+	TEST_ASSERT_VAL("what has been overwritten is not read again", !found->bad &&
+			found->stolen < bytes / 2 && found->bytes + found->stolen >= bytes &&
+			found->bytes < bytes + (1 << 20) && found->last == last);
+
+	bytes = ring_store__stats(m.rs)->bytes;
+	last = m.stored - 1;
+	TEST_ASSERT_VAL("child", record_between_walks(&m, 3 * size, found));
+	TEST_ASSERT_VAL("nor if that is nearly all", !found->bad &&
+			found->stolen <= bytes + (1 << 20) &&
+			found->bytes + found->stolen >= bytes &&
+			(!found->bytes || found->last == last));
+	model__exit(&m);
+	munmap(found, page_size);
 	return TEST_OK;
 }
 
@@ -456,6 +648,8 @@ static struct test_case tests__flight_ring_store[] = {
 	TEST_CASE("Ring store: shows closed rounds only", open),
 	TEST_CASE("Ring store: leaves out a round that is too large", too_large),
 	TEST_CASE("Ring store: gives memory back", memory),
+	TEST_CASE("Ring store: is read by a child while it is written", forked),
+	TEST_CASE("Ring store: is read once more by a child", read_again),
 	TEST_CASE("Ring store: survives what is no record", broken),
 	TEST_CASE("Ring store: promises what a writer that is held up keeps", group),
 	{ .name = NULL, }

@@ -7,11 +7,13 @@
  * - fork without exec keeps the parent's maps, and neither sees the other's new ones;
  * - threads share the maps of their process, which lasts until the last one exits;
  * - a pid that is used again has nothing of the one before;
- * - a map replaces what it covers, and cuts what it overlaps; pgoff follows;
+ * - a map replaces what it covers, and cuts what it overlaps; pgoff follows; also
+ *   among thousands of maps that processes share; a map takes 40 bytes at most;
  * - the kernel's symbols and programs go when they are unregistered;
  * - what was used is given back; the limit is never exceeded, what does not fit is
  *   counted; 100,000 short processes leave nothing behind;
- * - dead processes whose exit was lost go, but not before their records have gone;
+ * - dead processes whose exit was lost go, but not before their records have gone, and
+ *   a few at a time;
  * - cgroups that are gone go likewise, if that can be seen;
  * - records of different CPUs are folded in the order of their times, whatever the
  *   order in which they came; what cannot be folded yet is not lost to a dump;
@@ -414,6 +416,86 @@ static int test__maps_random(struct test_suite *t __maybe_unused, int subtest __
 	return TEST_OK;
 }
 
+/* The same for processes that share most of what they have: their pids are 1 to 8. */
+#define SPACE	16384
+
+static u64 owner[8][SPACE];
+
+static int compare_owner(union perf_event *event, void *data)
+{
+	u64 *left = data, start = event->mmap2.start;
+
+	for (u64 i = 0; event->header.type == PERF_RECORD_MMAP2 && i < event->mmap2.len; i++) {
+		u64 want = owner[event->mmap2.pid - 1][start + i], nr = want >> 32;
+
+		if (want != event->mmap2.pgoff + i || nr % 50 != (u64)atoi(event->mmap2.filename))
+			return -EINVAL;
+		--*left;
+	}
+	return 0;
+}
+
+static int test__maps_shared(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	u64 state = 1, left = 0;
+	char name[16];
+
+	TEST_ASSERT_VAL("store", begin());
+	memset(owner, 0, sizeof(owner));
+	comm(1, 1, "p", 0);
+	for (u64 i = 1; i < 20000; i++) {
+		u64 first, len, p, from;
+
+		state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+		p = (state >> 33) % 8;
+		from = (state >> 36) % 8;
+		first = (state >> 40) % (SPACE - 1);
+		len = min(state >> 63 && !(i % 50) ? 3000 : 1 + (state >> 60), SPACE - first);
+		if (!(i % 300) && p != from) {
+			fork_process(p + 1, from + 1);
+			memcpy(owner[p], owner[from], sizeof(owner[p]));
+		}
+		snprintf(name, sizeof(name), "%d", (int)(i % 50));
+		map(p + 1, first, len, i << 32, name);
+		for (u64 j = 0; j < len; j++)
+			owner[p][first + j] = (i << 32) + j;
+	}
+	for (int i = 0; i < 8 * SPACE; i++)
+		left += !!owner[i / SPACE][i % SPACE];
+	TEST_ASSERT_VAL("some thousands", sideband_store__stats(ss)->maps > 2000);
+	TEST_ASSERT_VAL("as in the model",
+			!sideband_store__emit(ss, NULL, compare_owner, &left) && !left);
+	for (u32 pid = 1; pid <= 8; pid++)
+		exit_process(pid);
+	TEST_ASSERT_VAL("nothing is left", known("") && !sideband_store__stats(ss)->used &&
+			!sideband_store__stats(ss)->maps);
+	end();
+	return TEST_OK;
+}
+
+/* Processes that exec'ed the same program, each at addresses of its own */
+static int test__maps_memory(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	const struct sideband_stats *stats;
+	char name[64];
+
+	ss = sideband_store__new(100 * LIMIT, ID_SIZE);
+	TEST_ASSERT_VAL("store", ss);
+	for (u32 pid = 1; pid <= 1000; pid++) {
+		exec_process(pid, "program");
+		for (u64 m = 0; m < 50; m++) {
+			snprintf(name, sizeof(name), "/usr/lib/x86_64-linux-gnu/lib%d.so", (int)m);
+			map(pid, (pid + m * 7) << 20, 0x1000, m << 12, name);
+		}
+	}
+	stats = sideband_store__stats(ss);
+	pr_debug("%.1f bytes per map\n", (double)stats->used / stats->maps);
+	TEST_ASSERT_VAL("all maps", stats->maps == 50000 && !stats->dropped);
+	TEST_ASSERT_VAL("40 bytes each", stats->used <= 40 * stats->maps);
+	end();
+	return TEST_OK;
+}
+
 static int test__kernel(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
 	TEST_ASSERT_VAL("store", begin());
@@ -514,6 +596,18 @@ static int test__limit(struct test_suite *t __maybe_unused, int subtest __maybe_
 	return TEST_OK;
 }
 
+/* A whole search, and all that it found */
+static void doubt(u64 until)
+{
+	sideband_store__doubt_all(ss);
+	sideband_store__doubt(ss, until, UINT_MAX);
+}
+
+static void settle(u64 now)
+{
+	sideband_store__settle(ss, now, UINT_MAX);
+}
+
 static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
 	pid_t dead = fork();
@@ -525,13 +619,44 @@ static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_
 	TEST_ASSERT_VAL("store", begin());
 	comm(getpid(), getpid(), "alive", 0);
 	comm(dead, dead, "dead", 0);
-	sideband_store__doubt(ss, 1000);
-	sideband_store__settle(ss, 999);
+	doubt(1000);
+	settle(999);
 	TEST_ASSERT_VAL("its records may still be there", sideband_store__knows(ss, dead));
-	sideband_store__settle(ss, 1000);
+	settle(1000);
 	TEST_ASSERT_VAL("now they have gone", !sideband_store__knows(ss, dead));
 	snprintf(expected, sizeof(expected), "%d/%d alive; ", getpid(), getpid());
 	TEST_ASSERT_VAL("who lives stays", known(expected));
+	end();
+	return TEST_OK;
+}
+
+/* A pass looks at a share, and removes a share, however many there are. */
+static int test__doubt_shares(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	const struct sideband_stats *stats;
+	int passes;
+
+	TEST_ASSERT_VAL("store", begin());
+	stats = sideband_store__stats(ss);
+	/* Pids that no machine has */
+	for (u32 i = 0; i < 100; i++)
+		comm((1 << 30) + i, (1 << 30) + i, "dead", 0);
+	sideband_store__doubt_all(ss);
+	for (passes = 0; passes < 5; passes++)
+		sideband_store__doubt(ss, 1000 + passes, 20);
+	sideband_store__settle(ss, 999, UINT_MAX);
+	TEST_ASSERT_VAL("none yet", stats->processes == 100);
+	sideband_store__settle(ss, 1001, 10);
+	TEST_ASSERT_VAL("a share", stats->processes == 90);
+	sideband_store__settle(ss, 1001, UINT_MAX);
+	TEST_ASSERT_VAL("those of the first passes", stats->processes > 50 &&
+			stats->processes < 90);
+	/* What comes in the middle of a search waits for the next one. */
+	comm(1 << 30, 1 << 30, "dead", 0);
+	sideband_store__doubt_all(ss);
+	doubt(2000);
+	settle(2000);
+	TEST_ASSERT_VAL("all", known(""));
 	end();
 	return TEST_OK;
 }
@@ -546,8 +671,8 @@ static int test__cgroups(struct test_suite *t __maybe_unused, int subtest __mayb
 	if (read_cgroup_id(&root) || root.id != 1) {
 		pr_debug("the root of all cgroups is not to be seen here\n");
 		cgroup(7, "/gone");
-		sideband_store__doubt(ss, 1000);
-		sideband_store__settle(ss, 1000);
+		doubt(1000);
+		settle(1000);
 		TEST_ASSERT_VAL("then all are kept", known("cgroup /gone; "));
 		end();
 		return TEST_OK;
@@ -556,18 +681,18 @@ static int test__cgroups(struct test_suite *t __maybe_unused, int subtest __mayb
 	used = sideband_store__stats(ss)->used;
 	cgroup(7, "/");
 	cgroup(8, "/gone");
-	sideband_store__doubt(ss, 1000);
-	sideband_store__settle(ss, 999);
+	doubt(1000);
+	settle(999);
 	TEST_ASSERT_VAL("samples of it may be there",
 			known("cgroup /; cgroup /; cgroup /gone; "));
 	cgroup(8, "/gone");
-	sideband_store__settle(ss, 1000);
+	settle(1000);
 	TEST_ASSERT_VAL("told again, kept", known("cgroup /; cgroup /gone; "));
 	for (u64 i = 0; i < 100000; i++) {
 		cgroup(100 + i, "/gone");
 		if (i % 100 == 99) {
-			sideband_store__doubt(ss, 2000 + i);
-			sideband_store__settle(ss, 2000 + i);
+			doubt(2000 + i);
+			settle(2000 + i);
 		}
 	}
 	TEST_ASSERT_VAL("nothing was dropped", !sideband_store__stats(ss)->dropped);
@@ -754,11 +879,14 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: a pid that is used again", reuse),
 	TEST_CASE("Side-band store: maps replace maps", maps),
 	TEST_CASE("Side-band store: maps replace maps, at random", maps_random),
+	TEST_CASE("Side-band store: maps replace maps of other processes", maps_shared),
+	TEST_CASE("Side-band store: memory of a map", maps_memory),
 	TEST_CASE("Side-band store: the kernel", kernel),
 	TEST_CASE("Side-band store: emits what is wanted", wanted),
 	TEST_CASE("Side-band store: 100,000 short processes", storm),
 	TEST_CASE("Side-band store: never exceeds its limit", limit),
 	TEST_CASE("Side-band store: processes whose exit was lost", doubt),
+	TEST_CASE("Side-band store: a few of them at a time", doubt_shares),
 	TEST_CASE("Side-band store: cgroups that are gone", cgroups),
 	TEST_CASE("Side-band store: CPUs that come in any order", order),
 	TEST_CASE("Side-band store: what waits for its order", waiting),

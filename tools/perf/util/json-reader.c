@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Find a member of a JSON object, in a text of which nothing is believed
+ * Find a member of a JSON object in an untrusted text
  *
  * The texts are manifests, which users edit, and answers on sockets, which any process can
  * give. There is no tree: a member is looked up by a scan of the text, in linear time and
  * without memory. A value ends where its object does, or at a comma outside of strings and
  * of arrays and objects in it. What is between is not checked until it is used: a value
- * that is not JSON has no type, and does not keep others from being read.
+ * that is not JSON has no type. The others can be read all the same.
  */
 #include "json-reader.h"
 
@@ -45,7 +45,7 @@ char *json__read_file(const char *path)
 	return text;
 }
 
-/* What follows the string that begins at @p; NULL if it does not end. */
+/* The position after the string that begins at @p; NULL if it does not end. */
 static const char *skip_string(const char *p)
 {
 	while (*++p != '"') {
@@ -57,7 +57,7 @@ static const char *skip_string(const char *p)
 	return p + 1;
 }
 
-/* What follows the value that begins at @p: a comma, the end of the object or of the text. */
+/* The end of the value that begins at @p: a comma, the end of the object or of the text. */
 static const char *skip_value(const char *p)
 {
 	size_t depth = 0;

@@ -5,19 +5,35 @@
  * clients (connect, write, close half or all of it, read) and of the recorder (look,
  * begin a dump, complete it). The properties: an answer is one line, a JSON object
  * with the member "ok"; nobody is answered who has not asked, unless it is an error;
- * when all clients have gone, so have all connections.
+ * when all clients have gone, so have all connections, and all deadlines that are not
+ * kept; a SPEC that is refused is refused with a message. Before the input, NR_SPECS of them
+ * are made of the words of the grammar, from a fixed seed.
  *
  * tests/shell/flight_fuzz.sh builds and runs it.
  */
 #include "../../util/flight/trigger/socket.c"
+#include "../../util/flight/trigger/terms.h"
 
 #define CLIENTS		4
+#define NR_SPECS	100000
+#define MAX_WORDS	10
 #define SOCKET_NAME	"fuzz.sock"
 
 int verbose;
 bool quiet;
 
+static unsigned int messages;
+
 int eprintf(int level __maybe_unused, int var __maybe_unused, const char *fmt __maybe_unused, ...)
+{
+	messages++;
+	return 0;
+}
+
+int ui__warning(const char *format, ...);
+
+/* Of clockids that users name; there are none. */
+int ui__warning(const char *format __maybe_unused, ...)
 {
 	return 0;
 }
@@ -42,13 +58,59 @@ const struct flight_trigger_ops flight_trigger_bpf = {
 	.name = "bpf", .parse = parse_any, .free = free_any,
 };
 
+/* A kind with terms, whose values are of each type. */
+struct any {
+	char	*word;
+	char	*rest;
+	bool	flag;
+	u64	time;
+	u64	percent;
+};
+
+static int parse_any_terms(struct flight_trigger *t, char *text)
+{
+	static const struct flight_term terms[] = {
+		{ "word",	TERM_WORD,	offsetof(struct any, word) },
+		{ "match",	TERM_REST,	offsetof(struct any, rest) },
+		{ "busy",	TERM_FLAG,	offsetof(struct any, flag) },
+		{ "for",	TERM_TIME,	offsetof(struct any, time) },
+		{ "over",	TERM_PERCENT,	offsetof(struct any, percent) },
+		{ NULL }
+	};
+
+	t->priv = zalloc(sizeof(struct any));
+	return t->priv ? flight_terms__parse(t, terms, text) : -ENOMEM;
+}
+
+static void free_any_terms(struct flight_trigger *t)
+{
+	struct any *any = t->priv;
+
+	if (any) {
+		free(any->word);
+		free(any->rest);
+	}
+	free(any);
+}
+
+const struct flight_trigger_ops flight_trigger_psi = {
+	.name = "psi", .form = "psi/.../", .by_itself = true,
+	.parse_terms = parse_any_terms, .free = free_any_terms,
+};
+
+const struct flight_trigger_ops flight_trigger_exit = {
+	.name = "exit", .form = "exit/.../", .by_itself = true,
+	.parse_terms = parse_any_terms, .free = free_any_terms,
+};
+
 static void print_status(void *data __maybe_unused, struct json_writer *w)
 {
 	json_writer__number(w, "window", 1);
 }
 
-static const struct flight_host host = { .out = "out", .status = print_status };
+static struct flight_host host = { .out = "out", .status = print_status };
 static struct flight_trigger *trigger;
+static struct flight_trigger *deadlines;
 static int clients[CLIENTS] = { -1, -1, -1, -1 };
 static bool dumps;
 
@@ -60,8 +122,12 @@ static struct server *server(void)
 static void start(void)
 {
 	if (flight_triggers__add(&trigger, "socket:" SOCKET_NAME) ||
-	    flight_triggers__start(trigger, &host))
+	    flight_triggers__add_deadline(&trigger))
 		abort();
+	host.triggers = trigger;
+	if (flight_triggers__start(trigger, &host))
+		abort();
+	deadlines = flight_triggers__find(trigger, &flight_trigger_deadline);
 }
 
 static void client_connect(int i)
@@ -117,6 +183,9 @@ static void look(void)
 		trigger_hit(&trigger->state);
 	if (server()->nr > MAX_CONNECTIONS)
 		abort();
+	deadlines->ops->hits(deadlines);
+	if (flight_deadline__nr(deadlines) > FLIGHT_MAX_DEADLINES)
+		abort();
 }
 
 static void begin(void)
@@ -144,10 +213,40 @@ static void parse_spec(const uint8_t *data, size_t size)
 	struct flight_trigger *triggers = NULL;
 	char *spec = strndup((const char *)data, size);
 
+	messages = 0;
 	if (!flight_triggers__add(&triggers, spec) != !!triggers)
+		abort();
+	if (!triggers && !messages)
 		abort();
 	flight_triggers__free(&triggers);
 	free(spec);
+}
+
+static void parse_many(void)
+{
+	static const char *const words[] = {
+		"psi", "kmsg", "oom", "hung", "lockup", "rcu-stall", "cpu", "exit", "signal",
+		"socket", "deadline", "event", "bpf", "/", "/", "/", ":", ",", ",", ",", "=",
+		"busy", "for=5s", "over=95%", "over=", "match=", "match=a(b|c)*", "[", "(", "\\",
+		"word=x", "action=stop", "delay=1ms", "cooldown=0", "freeze", "1e9", "%", "\xff",
+	};
+	u64 seed = 88172645463325252ULL;
+
+	for (int i = 0; i < NR_SPECS; i++) {
+		char spec[256] = "";
+		size_t len = 0;
+
+		for (int n = 0; n < MAX_WORDS; n++) {
+			seed ^= seed << 13;
+			seed ^= seed >> 7;
+			seed ^= seed << 17;
+			if (!(seed >> 32 & 7))
+				break;
+			len += scnprintf(spec + len, sizeof(spec) - len, "%s",
+					 words[seed % ARRAY_SIZE(words)]);
+		}
+		parse_spec((const uint8_t *)spec, len);
+	}
 }
 
 static void all_gone(void)
@@ -163,6 +262,10 @@ static void all_gone(void)
 	}
 	if (server()->nr)
 		abort();
+	/* What is left was kept. */
+	flight_deadline__forget(deadlines, NULL);
+	if (flight_deadline__nr(deadlines))
+		abort();
 	trigger->quiet_until = 0;
 }
 
@@ -170,8 +273,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!trigger)
+	if (!trigger) {
 		start();
+		parse_many();
+	}
 	while (size) {
 		int op = *data & 15, i = *data >> 4 & (CLIENTS - 1);
 		size_t len;

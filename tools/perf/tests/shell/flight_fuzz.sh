@@ -26,11 +26,12 @@ build()
 		-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
 		-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
 		"$perf/tests/fuzz/$name.c" "${@/#/$flight/}" \
-		"$tools"/lib/{ctype,string,vsprintf,zalloc}.c -lm
+		"$tools"/lib/{ctype,rbtree,string,vsprintf,zalloc}.c -lm
 }
 
 fuzz_begin flight-fuzz
-build flight-socket trigger/triggers.c trigger/hit.c registry.c ../json-writer.c
+build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu}.c registry.c ../clockid.c \
+	../json-writer.c
 build flight-combine dump/combine.c dump/part.c dump/files.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \

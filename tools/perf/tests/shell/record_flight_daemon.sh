@@ -67,6 +67,24 @@ assert s["lost"] >= 0 and s["pid"] == int(sys.argv[2])' "$text" "$(cat "$TMP/a.p
 	grep -q 'dump .*for the test' "$TMP/a.log"
 }
 
+# The log is opened again, and what is in the memory stays.
+rotates_its_log()
+{
+	local before
+
+	before=$(ask "$TMP/a" 'dump before' | sed -nE 's/.*"file": "([^"]*)".*/\1/p')
+	mv "$TMP/a.log" "$TMP/a.log.1"
+	kill -HUP "$(cat "$TMP/a.pid")"
+	wait_for test -e "$TMP/a.log"
+	[ "$(stat -c %a "$TMP/a.log")" = 600 ]
+	DUMP=$(ask "$TMP/a" 'dump behind' | sed -nE 's/.*"file": "([^"]*)".*/\1/p')
+	grep -q 'dump .*behind' "$TMP/a.log"
+	not grep 'behind' "$TMP/a.log.1"
+	# The first samples of both are the same ones.
+	[ "$(json "$DUMP" oldest)" = "$(json "$before" oldest)" ]
+	opens "$DUMP"
+}
+
 is_alone()
 {
 	RECORDER=$(cat "$TMP/a.pid")
@@ -134,21 +152,34 @@ tells_why_not()
 notifies()
 {
 	python3 - "$TMP" <<-'END'
-		import os, signal, socket, subprocess, sys
+		import os, signal, socket, subprocess, sys, time
 
 		tmp = sys.argv[1]
 		for address in (tmp + '/notify', '\0flight-test-%d' % os.getpid()):
 		    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 		    s.settimeout(300)
 		    s.bind(address)
-		    env = dict(os.environ, NOTIFY_SOCKET=address.replace('\0', '@'))
+		    env = dict(os.environ, NOTIFY_SOCKET=address.replace('\0', '@'),
+		               WATCHDOG_USEC='2000000')
 		    p = subprocess.Popen(['perf', 'record', '--daemon', '-M', '8M', '-a',
 		                          '-e', 'cpu-clock', '-o', tmp + '/e'], env=env)
 		    assert s.recv(4096) == b'READY=1'
 		    assert p.poll() is None
 		    assert int(open(tmp + '/e.pid').read()) == p.pid
+		    # Between READY=1 and STOPPING=1 it says at least once a second that it lives.
+		    begin = time.monotonic()
+		    for _ in range(3):
+		        assert s.recv(4096) == b'WATCHDOG=1'
+		    print('three times in', time.monotonic() - begin)
+		    p.send_signal(signal.SIGHUP)
+		    said = [b'WATCHDOG=1']
+		    while said[-1] != b'READY=1':
+		        said.append(s.recv(4096))
+		    assert any(text.startswith(b'RELOADING=1\nMONOTONIC_USEC=') for text in said)
 		    p.send_signal(signal.SIGTERM)
-		    assert s.recv(4096) == b'STOPPING=1'
+		    while (text := s.recv(4096)) == b'WATCHDOG=1':
+		        pass
+		    assert text == b'STOPPING=1'
 		    p.wait()
 		    print(repr(address), p.returncode)
 		    assert p.returncode in (143, -signal.SIGTERM)
@@ -299,9 +330,34 @@ verifies_the_drop_in()
 	systemd-analyze verify --man=no "$TMP/perf-flight.service"
 }
 
+# The log cannot be opened again, and the old one is a full pipe that is not read. The message
+# about that waits for its reader. The recorder does not.
+waits_for_no_log()
+{
+	local fifo text
+
+	mkfifo "$TMP/w.log"
+	exec {fifo}<>"$TMP/w.log"
+	start_daemon "$TMP/w" -M 8M -e cpu-clock -F 199 -a
+	dd if=/dev/zero of="$TMP/w.log" oflag=nonblock bs=4096 count=1000 2>/dev/null || true
+	rm "$TMP/w.log"
+	mkdir "$TMP/w.log"
+	kill -HUP "$RECORDER"
+	text=$(echo dump | timeout 60 socat -t 60 - "UNIX-CONNECT:$TMP/w.sock")
+	echo "$text"
+	grep -c '"file"' <<<"$text"
+	timeout 60 sed -n '/Messages go to the old file/q0' <&$fifo
+	exec {fifo}>&-
+	rmdir "$TMP/w.log"
+	kill -TERM "$RECORDER"
+	wait_for is_gone "$RECORDER"
+}
+
 flight_begin
 check "detaches when it records" detaches
 check "dump and status on its socket" serves
+check "opens its log again at SIGHUP" rotates_its_log
+check "a log that cannot be opened does not hold it up" waits_for_no_log
 check "a second one is refused" is_alone
 check "SIGTERM ends it" ends
 check "stale pid file and socket" stale_files

@@ -119,14 +119,267 @@ survives_sigkill()
 	wait_for nothing_half_written "$TMP"
 }
 
+# The oldest dumps make room for a new one.
+makes_room()
+{
+	local oldest newer free
+
+	mkdir -p "$TMP/full"
+	mount -t tmpfs -o size=64m none "$TMP/full"
+	start_recorder "$TMP/full/r" -M 8M -e syscalls:sys_enter_close -a -g
+	close_files 3000
+	dump
+	oldest=$DUMP
+	dump
+	newer=$DUMP
+	# So that there is room for less than one more.
+	free=$(($(stat -f -c '%a * %S' "$TMP/full")))
+	head -c $((free - $(stat -c %s "$DUMP") / 2)) /dev/zero >"$TMP/full/other"
+	kill -USR1 "$RECORDER"
+	wait_for grep -q "The disk is full: removed the old dump $oldest" "$TMP/full/r.stderr"
+	[ ! -e "$oldest" ] && [ ! -e "$oldest.json" ]
+	wait_for has_newer_than "$newer"
+	not grep 'could not be written' "$TMP/full/r.stderr"
+	stop_recorder INT
+	umount "$TMP/full"
+}
+
+has_newer_than()
+{
+	[[ "$(dumps "$OUT_NAME" | tail -n1)" > "$1" ]]
+}
+
+# A dump that has failed is tried again, with its reason, and no cooldown without a dump.
+tries_again()
+{
+	mkdir -p "$TMP/full"
+	mount -t tmpfs -o size=256k none "$TMP/full"
+	start_recorder "$TMP/full/s" -M 8M -e syscalls:sys_enter_close -a -g \
+		--trigger signal,cooldown=1h
+	close_files 10000
+	kill -USR1 "$RECORDER"
+	wait_for grep -q 'could not be written: No space' "$TMP/full/s.stderr"
+	wait_for grep -q 'is tried again: free some space' "$TMP/full/s.stderr"
+	kill -USR1 "$RECORDER"
+	mount -o remount,size=64m "$TMP/full"
+	wait_for has_dumps "$TMP/full/s" 1
+	DUMP=$(dumps "$TMP/full/s" | head -n1)
+	json "$DUMP" reason | grep -c "SIGUSR1 from pid"
+	# The second hit is in that dump, or in its cooldown.
+	kill -USR1 "$RECORDER"
+	sleep 1
+	not has_dumps "$TMP/full/s" 2
+	stop_recorder INT
+	[ "$(json "$(dumps "$TMP/full/s" | head -n1)" swallowed)" = 2 ]
+	umount "$TMP/full"
+}
+
+# Without a child the recorder writes the last dump itself. Nothing here may fork meanwhile.
+writes_the_last_dump_itself()
+{
+	local max
+
+	read -r max </proc/sys/kernel/threads-max
+	start_recorder "$TMP/fork" -M 4M -e cpu-clock -F 199 -a
+	run_dead
+	echo 20 >/proc/sys/kernel/threads-max
+	kill -USR1 "$RECORDER"
+	read -rt 2 -u 7 _ || true
+	kill -INT "$RECORDER"
+	wait "$RECORDER" || true
+	echo "$max" >/proc/sys/kernel/threads-max
+	cat "$TMP/fork.stderr"
+	grep -c 'could not be begun: Resource temporarily unavailable' "$TMP/fork.stderr"
+	DUMP=$(dumps "$TMP/fork" | tail -n1)
+	[ "$(json "$DUMP" trigger)" = end ]
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
+# What the kernel does to the rate is not silent.
+tells_a_lower_rate()
+{
+	local rate
+
+	read -r rate </proc/sys/kernel/perf_event_max_sample_rate
+	start_recorder "$TMP/rate" -M 4M -e cpu-clock -F 999 -a
+	echo 100 >/proc/sys/kernel/perf_event_max_sample_rate
+	dump
+	echo "$rate" >/proc/sys/kernel/perf_event_max_sample_rate
+	[ "$(json "$DUMP" max_sample_rate)" = 100 ]
+	wait_for grep -q "was lowered from $rate to 100" "$TMP/rate.stderr"
+	stop_recorder INT
+}
+
+# No signal kills it by default. That of a terminal that goes ends it with a dump.
+dies_of_no_signal()
+{
+	start_recorder "$TMP/sig" -M 4M -e cpu-clock -F 199 -a --trigger "socket:$TMP/sig.sock"
+	kill -USR2 "$RECORDER"
+	dump
+	[ "$(json "$DUMP" trigger)" = signal ]
+	kill -USR2 "$RECORDER"
+	dump
+	stop_recorder HUP
+	echo "$STATUS"
+	[ "$(json "$DUMP" trigger)" = end ]
+	has_dumps "$TMP/sig" 3
+}
+
+# samples_of CPU AFTER: in DUMP, behind that time
+samples_of()
+{
+	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+		awk -v cpu="$1" -v after="$2" '$1 + 0 == cpu && $2 > after { n++ }
+			END { print n + 0 }'
+}
+
+monotonic()
+{
+	python3 -c 'import time; print(time.monotonic())'
+}
+
+# A CPU that comes back is recorded again, twice; with two events, so that ids matter.
+follows_a_cpu()
+{
+	local cpu back times
+
+	cpu=$(online_cpus | tail -n1)
+	start_recorder "$TMP/cpu" -M 8M -a -e cpu-clock/freq=99/ \
+		-e syscalls:sys_enter_close --filter 'fd >= 1000000' "$@"
+	for ((times = 0; times < 2; times++)); do
+		echo 0 >"/sys/devices/system/cpu/cpu$cpu/online"
+		sleep 2
+		echo 1 >"/sys/devices/system/cpu/cpu$cpu/online"
+		wait_for has_lines "CPUs have come back.*; 0 events" $((times + 1))
+		back=$(monotonic)
+		taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000999
+	done
+	sleep 1
+	stop_recorder INT
+	[ "$(samples_of "$cpu" "$back")" -ge 1000 ]
+	# What was there before is, too; nothing came twice.
+	[ "$(samples_of "$cpu" 0)" -ge 2000 ]
+	"$BASE_PERF" script -i "$DUMP" -F event,trace | grep -cE 'fd: 0x000f4240' | grep -cx 2
+	opens "$DUMP"
+}
+
+# has_lines PATTERN N: the recorder has printed so many, or more
+has_lines()
+{
+	[ "$(grep -cE "$1" "$OUT_NAME.stderr")" -ge "$2" ]
+}
+
+set_online()
+{
+	echo "$2" >"/sys/devices/system/cpu/cpu$1/online"
+}
+
+# CPUs that are back between two looks.
+follows_a_fast_cpu()
+{
+	local cpu back times
+
+	cpu=$(online_cpus | tail -n1)
+	start_recorder "$TMP/fast" -M 8M -a -e syscalls:sys_enter_close --filter 'fd >= 1000000'
+	for times in 1 2 3; do
+		set_online "$cpu" 0
+		set_online "$cpu" 1
+		FLIGHT_WAIT=100 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
+	done
+	back=$(monotonic)
+	taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000099
+	sleep 3
+	# Others stay as they are, and so do CPUs that stay.
+	[ "$(grep -c 'CPUs have come back' "$OUT_NAME.stderr")" = 3 ]
+	stop_recorder INT
+	[ "$(samples_of "$cpu" "$back")" = 100 ]
+	opens "$DUMP"
+}
+
+# triggers_on_a_cpu_that_was_gone NAME OPTION...: a trigger has events of its own, whatever
+# is recorded
+triggers_on_a_cpu_that_was_gone()
+{
+	local cpu times
+
+	cpu=$(online_cpus | tail -n1)
+	start_recorder "$TMP/$1" -M 16M "${@:2}" \
+		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
+	for times in 1 2; do
+		set_online "$cpu" 0
+		sleep 1.5
+		set_online "$cpu" 1
+		FLIGHT_WAIT=100 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
+		taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000000
+		FLIGHT_WAIT=100 wait_for has_dumps "$OUT_NAME" "$times"
+		grep -qE '"reason": "syscalls:sys_enter_close by pid [0-9]+ on CPU '"$cpu: fd" \
+			"$(dumps "$OUT_NAME" | tail -n1).json"
+	done
+	stop_recorder INT
+	[ "$(dumps "$OUT_NAME" | wc -l)" = 3 ]
+}
+
+triggers_beside_a_session()
+{
+	perf record -q -P hotplug -e cpu-clock -F 99 -a
+	triggers_on_a_cpu_that_was_gone beside -e persistent/hotplug/
+	perf ctl -d hotplug
+}
+
+# A CPU that was not online at the start is left out, and the user is told, once.
+tells_of_a_new_cpu()
+{
+	NEW_CPU=$(online_cpus | tail -n1)
+	set_online "$NEW_CPU" 0
+	trap 'set_online "$NEW_CPU" 1' EXIT
+	start_recorder "$TMP/new" -M 4M -a -e cpu-clock -F 99
+	dump
+	not grep cpus_left_out "$DUMP.json"
+	set_online "$NEW_CPU" 1
+	FLIGHT_WAIT=100 wait_for has_lines "came online after the start are left out: $NEW_CPU\\." 1
+	set_online "$NEW_CPU" 0
+	set_online "$NEW_CPU" 1
+	sleep 3
+	dump
+	stop_recorder INT
+	[ "$(json "$DUMP" cpus_left_out)" = "$NEW_CPU" ]
+	[ "$(grep -c 'are left out' "$OUT_NAME.stderr")" = 1 ]
+}
+
 flight_begin
+mkfifo "$TMP/never"
+exec 7<>"$TMP/never"
 check "a directory that is gone" survives_a_missing_directory
 check "a full disk" survives_a_full_disk
-# It sets the clock of the machine.
+check "a full disk with old dumps" makes_room
+check "a dump that has failed" tries_again
+check "a lower sample rate" tells_a_lower_rate
+check "signals" dies_of_no_signal
+# These set what is the machine's.
 if [ "${TEST_MACHINE:-}" = 1 ]; then
 	check "clock steps" survives_clock_steps
+	if [ "$(online_cpus | wc -l)" -gt 1 ]; then
+		check "a CPU that comes back" follows_a_cpu
+		check "a CPU that comes back, with --overwrite" follows_a_cpu --overwrite
+		check "a CPU that comes back at once" follows_a_fast_cpu
+		check "a CPU that comes back to a trigger" triggers_on_a_cpu_that_was_gone \
+			trigger -a -e cpu-clock -F 99
+		check "a CPU that comes online later" tells_of_a_new_cpu
+	else
+		leave_out "a CPU that comes back" "there is one CPU alone"
+	fi
+	if [ "$(online_cpus | wc -l)" -gt 1 ] && supported; then
+		check "a CPU that comes back to a trigger beside a session" \
+			triggers_beside_a_session
+	else
+		leave_out "a CPU that comes back to a trigger beside a session" \
+			"there is one CPU alone, or no persistent events"
+	fi
+	check "no more processes" writes_the_last_dump_itself
 else
 	leave_out "clock steps" "this is not the test machine, whose clock may be set"
+	leave_out "no more processes" "this is not the test machine"
 fi
 check "kill -9" survives_sigkill
 persistent_end

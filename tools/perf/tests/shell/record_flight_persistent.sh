@@ -143,6 +143,39 @@ recovers_names_of_the_dead()
 	perf ctl -d fd
 }
 
+# The side-band alone, of all tasks, for when the recorder is killed; written when there is
+# something new; combined with the dumps.
+keeps_an_auxiliary_file()
+{
+	perf record -P fs -m 256K -a -e cpu-clock -F 199
+	start_recorder "$TMP/s" -M 16M -e persistent/fs/
+	wait_for test -s "$TMP/s.auxiliary"
+	[ "$(stat -c %a "$TMP/s.auxiliary")" = 600 ]
+	run_dead
+	dump
+	rm "$TMP/s.auxiliary"
+	run_dead
+	kill -USR1 "$RECORDER"
+	wait_for test -s "$TMP/s.auxiliary"
+	kill -KILL "$RECORDER"
+	wait "$RECORDER" 2>/dev/null || true
+	"$BASE_PERF" script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
+		>"$TMP/script" 2>&1
+	# Who lived all the time, without a sample maybe, and who did not.
+	grep -q "PERF_RECORD_COMM.*:1/1" "$TMP/script"
+	grep -q "PERF_RECORD_EXIT" "$TMP/script"
+	grep -q 'PERF_RECORD_MMAP2.*/perf$' "$TMP/script"
+	not grep -q 'cpu-clock:' "$TMP/script"
+	has 'has no samples! They are in the files beside it' \
+		sh -c "perf report --stdio -i '$TMP/s.auxiliary' 2>&1"
+	perf record --combine -o "$TMP/s"
+	opens "$TMP/s"
+	not test -e "$TMP/s.auxiliary"
+	python3 -c 'import json, sys; m = json.load(open(sys.argv[1])); print(m)
+assert len(m["parts"]) == 3' "$TMP/s.json"
+	perf ctl -d fs
+}
+
 # sideband_names PID SESSION: do the session's buffers still tell the name of it?
 sideband_names()
 {
@@ -189,6 +222,41 @@ is_a_daemon()
 	perf ctl -d fh
 }
 
+# A session that somebody has frozen stays so, and the dump says since when. One that the
+# trigger freezes goes on behind the dump.
+freezes()
+{
+	local newest
+
+	perf record -P fk -e cpu-clock -F 499 -a
+	start_recorder "$TMP/k" -M 16M -e persistent/fk/ --trigger signal,freeze
+	dump
+	cat "$DUMP.json"
+	[ "$(json "$DUMP" session)" = fk ]
+	[ "$(json "$DUMP" frozen_by)" = user ]
+	newest=$(json "$DUMP" newest | cut -d. -f1)
+	sleep 2
+	perf ctl --freeze fk
+	dump
+	[ "$(json "$DUMP" newest | cut -d. -f1)" -gt "$newest" ]
+	[ -n "$(json "$DUMP" frozen)" ]
+	newest=$(json "$DUMP" newest)
+	sleep 1
+	dump
+	cat "$DUMP.json"
+	[ "$(json "$DUMP" newest)" = "$newest" ]
+	[ "$(json "$DUMP" frozen_lost)" -gt 0 ]
+	if perf version --build-options | grep -qE 'libpython: \[ on'; then
+		perf script report incident --json -i "$DUMP" -o "$TMP/page.html" >"$TMP/figures"
+		grep -F 'The session fk was frozen (by: user)' "$TMP/figures"
+	fi
+	fails 1 "'fk' is frozen already" perf ctl --freeze fk
+	perf ctl --thaw fk
+	stop_recorder INT
+	[ -z "$(json "$DUMP" frozen)" ]
+	perf ctl -d fk
+}
+
 bpf_programs()
 {
 	perf record -P fj -e cpu-clock -F 499 -a
@@ -201,8 +269,6 @@ refuses()
 	perf record -P fg -e cpu-clock -F 99 -a
 	fails 1 'is not enough to read session' perf record -M 1M -e persistent/fg/ -o "$TMP/q"
 	fails 1 "kill does not work with -M" perf record -M 16M -e persistent/fg/ --kill -o "$TMP/q"
-	fails 1 "not supported for persistent sessions" perf record -M 16M -e persistent/fg/ \
-		--trigger signal,freeze -o "$TMP/q"
 	fails 1 'Cannot run /does/not/exist|Cannot run the command' \
 		perf record -M 16M -e persistent/fg/ -o "$TMP/q" -- /does/not/exist
 	fails 1 'No persistent session' perf record -M 16M -e persistent/none/ -o "$TMP/q"
@@ -225,8 +291,10 @@ check "keeps more than the session's buffers" keeps_more_than_the_buffers
 check "compresses what it keeps" compresses
 check "goes on where a killed one was" goes_on_after_sigkill
 check "recovers the names of the dead" recovers_names_of_the_dead
+check "keeps an auxiliary file" keeps_an_auxiliary_file
 check "ends with its session" ends_with_its_session
 check "records a command, and measures" records_a_command
+check "freezes its session, and tells of one that is frozen" freezes
 check "is a daemon, with each trigger" is_a_daemon
 check_bpf_programs
 check "refuses options that do not work together" refuses

@@ -27,8 +27,10 @@ run_as()
 # What the tracepoint tells is the reason; only what passes the filter is a hit.
 tracepoint_with_filter()
 {
+	local event='sched:sched_process_exec/filename ~ "*cra,sh*"/'
+
 	start_recorder "$TMP/a" -M 4M -e cpu-clock -F 199 -a \
-		--trigger 'event:sched:sched_process_exec/filename ~ "*cra,sh*"/,delay=10ms'
+		--trigger "event:$event,delay=10ms,cooldown=0"
 	run_as other
 	run_as cra,sh
 	dumped 1
@@ -75,6 +77,87 @@ storm_of_events()
 	# All of them were heard of: merged into that dump, or in its cooldown.
 	[ "$(json "$first" swallowed)" = 20 ]
 	[ "$(dumps "$TMP/c" | wc -l)" = 2 ]
+}
+
+# late_storm CPU FD...: on each CPU one call with that fd, while the recorder does not look
+late_storm()
+{
+	kill -STOP "$RECORDER"
+	while [ $# -gt 0 ]; do
+		taskset -c "$1" python3 "$FLIGHT_LIB/close_files.py" "$2" "$2"
+		shift 2
+	done
+	kill -CONT "$RECORDER"
+}
+
+# Of several hits that are seen at once, the earliest is the reason, whatever its CPU is.
+tells_the_first_hit()
+{
+	local first last
+
+	first=$(online_cpus | head -n1)
+	last=$(online_cpus | tail -n1)
+	start_recorder "$TMP/f" -M 4M -e cpu-clock -F 99 -a \
+		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
+	late_storm "$first" 1000000 "$last" 2000000
+	dumped 1
+	grep -q '"reason": ".* on CPU '"$first"': fd: 0x000f4240' "$DUMP.json"
+	late_storm "$last" 3000000 "$first" 4000000
+	dumped 2
+	grep -q '"reason": ".* on CPU '"$last"': fd: 0x002dc6c0' "$DUMP.json"
+	stop_recorder INT
+}
+
+# The record that tells of lost ones comes before the hit that is the reason now.
+tells_no_old_reason()
+{
+	start_recorder "$TMP/g" -M 4M -e cpu-clock -F 99 -a \
+		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
+	kill -STOP "$RECORDER"
+	taskset -c 0 python3 "$FLIGHT_LIB/close_files.py" 1000000 1001999
+	kill -CONT "$RECORDER"
+	dumped 1
+	grep -q '"reason": ".*fd: 0x000f4240' "$DUMP.json"
+	taskset -c 0 python3 "$FLIGHT_LIB/close_files.py" 2000000 2000000
+	dumped 2
+	[ "$(json "$DUMP" swallowed)" -gt 0 ]
+	grep -q '"reason": ".*fd: 0x001e8480' "$DUMP.json"
+	stop_recorder INT
+}
+
+tells_swallowed()
+{
+	[ "$(json "$1" swallowed)" = "$2" ]
+}
+
+# Each trigger has a cooldown, and a dump that tells of what it has swallowed: of two with
+# cooldowns at the same time, and of one while another has the last dump.
+counts_for_each_trigger()
+{
+	local i one two
+
+	start_recorder "$TMP/h" -M 4M -e cpu-clock -F 99 -a --trigger signal \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*one"/,cooldown=30s' \
+		--trigger 'event:sched:sched_process_exec/filename ~ "*two"/,cooldown=1h'
+	run_as one
+	dumped 1
+	one=$DUMP
+	run_as two
+	dumped 2
+	two=$DUMP
+	dump
+	for i in {1..3}; do
+		run_as one
+		run_as two
+	done
+	run_as two
+	FLIGHT_WAIT=300 wait_for tells_swallowed "$one" 3
+	stop_recorder INT
+	json "$one" swallowed
+	json "$two" swallowed
+	tells_swallowed "$one" 3
+	tells_swallowed "$two" 4
+	[ "$(dumps "$TMP/h" | wc -l)" = 4 ]
 }
 
 supports_bpf()
@@ -166,6 +249,10 @@ refuses()
 	fails_somehow 'rejects the filter' "${m[@]}" \
 		--trigger 'event:sched:sched_switch/nonsense == 3/'
 	fails 129 'requires the path of a pinned' "${m[@]}" --trigger bpf
+	fails 129 'no BPF program can write to .*use bpf:PINNED_MAP' "${m[@]}" \
+		--trigger event:bpf-output/name=alarm,no-inherit=1/
+	fails 129 'perf does not load BPF programs: .*--trigger bpf:PINNED_MAP' \
+		perf record -e ./slow.bpf.o -a true
 	fails_somehow 'cannot open the map .*: No such file' "${m[@]}" --trigger "bpf:$TMP/none"
 	[ -z "$(dumps "$TMP/q")" ]
 }
@@ -183,6 +270,13 @@ trap triggers_cleanup EXIT
 check "a tracepoint with a filter" tracepoint_with_filter
 check "another event, elsewhere" other_events
 check "a storm of events" storm_of_events
+check "hits before a record of lost ones" tells_no_old_reason
+check "hits that two triggers have swallowed" counts_for_each_trigger
+if [ "$(online_cpus | wc -l)" -gt 1 ]; then
+	check "hits on two CPUs" tells_the_first_hit
+else
+	leave_out "hits on two CPUs" "there is one CPU alone"
+fi
 if supports_bpf; then
 	check "the example is built, loaded and pinned" load_example
 	check "a BPF program" bpf_program

@@ -16,20 +16,31 @@
  *
  * A service manager that sets NOTIFY_SOCKET (systemd with Type=notify) has already detached
  * the process. It gets a datagram READY=1 instead, and STOPPING=1 at the end. The process
- * does not detach, and messages are not redirected.
+ * does not detach, and messages are not redirected. If it sets WATCHDOG_USEC as well, it
+ * gets WATCHDOG=1 twice in that time, from the loop that reads the buffers.
+ *
+ * SIGHUP opens OUT.log again, after it was renamed, and nothing else: what is in the memory
+ * stays. The service manager is told of it as of a reload. Without --daemon, SIGHUP comes from
+ * a terminal that is closed, and ends the recorder as SIGTERM does, with a last dump.
  */
 #include "daemon.h"
 #include "../debug.h"
+#include "../time-utils.h"
 
 #include <internal/lib.h>
+#include <linux/compiler.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -37,6 +48,11 @@
 
 static int ready_fd = -1;
 static int pid_fd = -1;
+static int hup_fd = -1;
+static sig_atomic_t hup_came;
+static bool has_log;
+static u64 watchdog_interval;
+static u64 watchdog_due;
 
 static char *name_of(const char *out, const char *suffix)
 {
@@ -172,33 +188,147 @@ int flight_daemon__begin(const char *out)
 	return err ?: lock_pid_file(out);
 }
 
+static void print_to(int fd)
+{
+	fflush(NULL);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+/* Return: 0, or a negative errno. Then messages go where they went before. */
+static int open_log(const char *out)
+{
+	char *path = name_of(out, ".log");
+	int fd, err = 0;
+
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		err = -errno;
+	free(path);
+	if (!err)
+		print_to(fd);
+	return err;
+}
+
+static void open_first_log(const char *out)
+{
+	int err = open_log(out), fd;
+
+	has_log = true;
+	if (!err)
+		return;
+	/* It is the terminal that is waiting. */
+	pr_err("Cannot open %s.log: %s. Messages will be lost.\n", out, strerror(-err));
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		print_to(fd);
+}
+
 /**
  * flight_daemon__ready - detach from the terminal after recording has started
  * @out: prefix of the names of its files
  */
 void flight_daemon__ready(const char *out)
 {
-	char *path = name_of(out, ".log");
-	int fd;
-
 	notify("READY=1");
 	if (ready_fd < 0)
-		goto out_free;
-	fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-	if (fd < 0) {
-		pr_err("Cannot open %s: %m. Messages will be lost.\n", path);
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	}
-	fflush(NULL);
-	dup2(fd, STDOUT_FILENO);
-	dup2(fd, STDERR_FILENO);
-	close(fd);
+		return;
+	open_first_log(out);
 	if (writen(ready_fd, (void *)"", 1) != 1)
-		pr_debug("nobody waits for us\n");
+		pr_debug("the parent has exited\n");
 	close(ready_fd);
 	ready_fd = -1;
-out_free:
-	free(path);
+}
+
+static void hup_handler(int signo __maybe_unused)
+{
+	int saved_errno = errno;
+	u64 one = 1;
+
+	WRITE_ONCE(hup_came, 1);
+	/* If the counter is full, the file is readable all the same. */
+	if (write(hup_fd, &one, sizeof(one)) < 0)
+		errno = saved_errno;
+	errno = saved_errno;
+}
+
+/* WATCHDOG_PID names the process that is watched. */
+static void init_watchdog(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+
+	if (usec && (!pid || atoi(pid) == getpid()))
+		watchdog_interval = strtoull(usec, NULL, 10) * NSEC_PER_USEC / 2;
+}
+
+/**
+ * flight_daemon__watch - handle SIGHUP, and the watchdog of the service manager
+ * @daemon: whether this is a daemon
+ *
+ * Return: a file descriptor to poll, or -1 if there is none.
+ */
+int flight_daemon__watch(bool daemon)
+{
+	struct sigaction act = { .sa_handler = hup_handler, .sa_flags = SA_RESTART }, old;
+
+	init_watchdog();
+	if (!daemon) {
+		/* Not if nohup has asked to ignore it. */
+		if (!sigaction(SIGHUP, NULL, &old) && old.sa_handler == SIG_DFL &&
+		    !sigaction(SIGTERM, NULL, &old))
+			sigaction(SIGHUP, &old, NULL);
+		return -1;
+	}
+	hup_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	sigemptyset(&act.sa_mask);
+	if (hup_fd < 0 || sigaction(SIGHUP, &act, NULL))
+		signal(SIGHUP, SIG_IGN);
+	return hup_fd;
+}
+
+static int reload(const char *out)
+{
+	char text[64];
+	int err = 0;
+	u64 count;
+
+	if (read(hup_fd, &count, sizeof(count)) != sizeof(count))
+		return 0;
+	scnprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		  (u64)(rdclock() / NSEC_PER_USEC));
+	notify(text);
+	if (has_log)
+		err = open_log(out);
+	notify("READY=1");
+	return err;
+}
+
+/**
+ * flight_daemon__run - do what SIGHUP asks for, and tell the watchdog of this pass
+ * @out: prefix of the names of its files
+ * @now: CLOCK_MONOTONIC in ns
+ * @due: when to call it again at the latest; -1ULL if there is no watchdog
+ *
+ * Return: 0, or a negative errno if SIGHUP came and the log could not be opened. The caller
+ * says so: where messages go to now may be what hangs.
+ */
+int flight_daemon__run(const char *out, u64 now, u64 *due)
+{
+	int err = 0;
+
+	if (READ_ONCE(hup_came)) {
+		WRITE_ONCE(hup_came, 0);
+		err = reload(out);
+	}
+	if (watchdog_interval && now >= watchdog_due) {
+		notify("WATCHDOG=1");
+		watchdog_due = now + watchdog_interval;
+	}
+	*due = watchdog_interval ? watchdog_due : -1ULL;
+	return err;
 }
 
 /**

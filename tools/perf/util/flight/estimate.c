@@ -2,9 +2,9 @@
 /*
  * perf record -M --dry-run: what would be recorded, and how far back a dump would reach
  *
- * The recorder records for FLIGHT_ESTIMATE_TIME. The window is the memory divided by what
- * that time has taken of it. With --overwrite the busiest buffer decides, as no more than
- * its window is whole.
+ * The recorder records for FLIGHT_ESTIMATE_TIME. The window is the size of the memory
+ * divided by the part of it that was filled in that time. With --overwrite the busiest
+ * buffer counts, because the shortest window is the one that all CPUs have.
  */
 #include "estimate.h"
 #include "options.h"

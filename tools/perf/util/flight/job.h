@@ -2,6 +2,7 @@
 #ifndef __PERF_FLIGHT_JOB_H
 #define __PERF_FLIGHT_JOB_H
 
+#include <linux/compiler.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 #include <stdbool.h>
@@ -10,23 +11,50 @@
 struct dump_request;
 struct dump_result;
 struct flight_opts;
+struct flight_self;
 struct flight_store;
 struct flight_wakeup;
 struct perf_session;
 struct record_source;
 
+/* Children that no longer matter, and may hang. With so many no further one is forked. */
+#define FLIGHT_MAX_LEAVING	4
+
 /**
- * struct flight_job - a child that writes a dump or OUT.auxiliary
+ * enum flight_job_kind - what a child writes
+ * @FLIGHT_JOB_DUMP: a dump
+ * @FLIGHT_JOB_AUXILIARY: OUT.auxiliary
+ * @FLIGHT_JOB_REST: only what each child writes as well: messages, a corrected manifest
+ */
+enum flight_job_kind {
+	FLIGHT_JOB_DUMP,
+	FLIGHT_JOB_AUXILIARY,
+	FLIGHT_JOB_REST,
+};
+
+/**
+ * struct flight_job - a child that writes a file
  * @opts: options of the recorder
  * @source: where its records come from
  * @session: perf record's
  * @store: what it holds
  * @wakeup: what wakes the recorder when the child has ended
+ * @self: the recorder
  * @pid: the child; 0: there is none
  * @fd: the pipe on which it reports, or -1
- * @is_auxiliary: it writes OUT.auxiliary, or did so
+ * @kind: what it writes, or wrote
+ * @deadline: when it is killed, CLOCK_MONOTONIC in ns
+ * @killed: that has happened
+ * @here: there was no child: the recorder wrote the file itself, with this result
+ * @correction_due: when a child may be forked to correct manifests alone, CLOCK_MONOTONIC in ns
+ * @messages: to be printed by the next child
+ * @told: bytes of these that the child prints
+ * @rest_due: when the next child may be forked for these alone
+ * @leaving: children that have reported or were given up, and did not exit yet
+ * @nr_leaving: number of @leaving
+ * @max_sample_rate: kernel.perf_event_max_sample_rate at the start
  * @auxiliary_due: when OUT.auxiliary is to be written, CLOCK_MONOTONIC in ns
- * @auxiliary_head: head of the ring store when it was begun last
+ * @auxiliary_news: the store's count of side-band when it was begun last
  * @auxiliary_failed: that has failed
  */
 struct flight_job {
@@ -35,11 +63,22 @@ struct flight_job {
 	struct perf_session		*session;
 	struct flight_store		*store;
 	struct flight_wakeup		*wakeup;
+	const struct flight_self	*self;
 	pid_t				pid;
 	int				fd;
-	bool				is_auxiliary;
+	enum flight_job_kind		kind;
+	u64				deadline;
+	bool				killed;
+	struct dump_result		*here;
+	u64				correction_due;
+	char				messages[2048];
+	size_t				told;
+	u64				rest_due;
+	pid_t				leaving[FLIGHT_MAX_LEAVING];
+	int				nr_leaving;
+	int				max_sample_rate;
 	u64				auxiliary_due;
-	u64				auxiliary_head;
+	u64				auxiliary_news;
 	bool				auxiliary_failed;
 };
 
@@ -48,8 +87,14 @@ struct flight_job {
 
 int flight_job__begin(struct flight_job *job, const struct dump_request *request, u64 until);
 void flight_job__begin_auxiliary(struct flight_job *job, u64 now);
-bool flight_job__has_ended(const struct flight_job *job);
+void flight_job__begin_rest(struct flight_job *job, u64 now);
+void flight_job__say(struct flight_job *job, const char *fmt, ...) __printf(2, 3);
+int flight_job__write_here(struct flight_job *job, const struct dump_request *request, u64 until);
+bool flight_job__is_busy(const struct flight_job *job);
+bool flight_job__has_ended(struct flight_job *job, u64 now);
 void flight_job__end(struct flight_job *job, struct dump_result *result);
+void flight_job__drain(struct flight_job *job);
+void flight_job__exit(struct flight_job *job);
 void flight_job__watch_workload(pid_t workload);
 
 #endif /* __PERF_FLIGHT_JOB_H */

@@ -22,6 +22,7 @@
 #include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/time64.h>
 #include <subcmd/parse-options.h>
 #include <errno.h>
 #include <limits.h>
@@ -29,6 +30,13 @@
 #include <time.h>
 
 #define MIN_SIZE	(1024 * 1024UL)
+
+/* The default --max-disk if a trigger fires by itself, and the same in terms of SIZE. */
+#define DEFAULT_MAX_DISK	((u64)1 << 30)
+#define MAX_DISK_SHARE		((u64)4)
+
+/* How long a child may write; and a second for each MiB. */
+#define DUMP_TIMEOUT		((u64)300 * NSEC_PER_SEC)
 
 /* The kernel's buffers may use this fraction of the memory. */
 #define BUFFERS_SHARE	4UL
@@ -70,7 +78,8 @@ int flight_opts__parse_max_disk(const struct option *opt, const char *str, int u
 	struct flight_opts *fo = opt->value;
 
 	fo->max_disk = 0;
-	return unset ? 0 : parse_size("--max-disk", str, &fo->max_disk);
+	fo->max_disk_given = true;
+	return unset || !strcmp(str, "0") ? 0 : parse_size("--max-disk", str, &fo->max_disk);
 }
 
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset)
@@ -81,6 +90,17 @@ int flight_opts__parse_max_age(const struct option *opt, const char *str, int un
 	if (unset || (!flight__parse_time(str, &fo->max_age) && fo->max_age))
 		return 0;
 	pr_err("--max-age %s: invalid time. Use a time such as 90s, 10m or 2h.\n", str);
+	return -1;
+}
+
+int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->dump_timeout = 0;
+	if (unset || (!flight__parse_time(str, &fo->dump_timeout) && fo->dump_timeout))
+		return 0;
+	pr_err("--dump-timeout %s: invalid time. Use a time such as 90s or 10m.\n", str);
 	return -1;
 }
 
@@ -148,6 +168,8 @@ static int check_without(const struct flight_opts *fo)
 		{ fo->max_disk,		"--max-disk" },
 		{ fo->on_dump,		"--on-dump" },
 		{ fo->keep,		"--keep" },
+		{ fo->record_self,	"--record-self" },
+		{ fo->dump_timeout,	"--dump-timeout" },
 		{ fo->daemon,		"--daemon" },
 		{ fo->triggers,		"--trigger" },
 	};
@@ -199,12 +221,6 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 		pr_err("--overwrite does not support persistent sessions, whose buffers are overwrite buffers already.\n");
 		return -EINVAL;
 	}
-	for (struct flight_trigger *t = fo->triggers; t && fo->persistent; t = t->next) {
-		if (t->freeze) {
-			pr_err("--trigger: 'freeze' is not supported for persistent sessions, because it would affect other readers.\n");
-			return -EINVAL;
-		}
-	}
 	return check_conflicts(fo, opts);
 }
 
@@ -243,6 +259,16 @@ static int size_overwrite_buffers(struct flight_opts *fo, struct record_opts *op
 	return 0;
 }
 
+/* A trigger that fires by itself could fill the disk without being noticed. */
+static void bound_disk(struct flight_opts *fo)
+{
+	if (!fo->max_disk_given && !fo->max_files &&
+	    flight_triggers__fire_by_themselves(fo->triggers))
+		fo->max_disk = max(DEFAULT_MAX_DISK, MAX_DISK_SHARE * fo->memory);
+	if (!fo->dump_timeout)
+		fo->dump_timeout = DUMP_TIMEOUT + (fo->memory >> 20) * NSEC_PER_SEC;
+}
+
 /**
  * flight_opts__apply - adapt the other options to the flight recorder
  * @fo: the options of the flight recorder
@@ -277,14 +303,19 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 		opts->clockid = CLOCK_MONOTONIC;
 		get_clockid_res(CLOCK_MONOTONIC, &opts->clockid_res_ns);
 	}
-	if (!fo->triggers && flight_triggers__add(&fo->triggers, "signal"))
+	if (flight_triggers__add_signal(&fo->triggers))
 		return -ENOMEM;
 	if (fo->daemon && !flight_triggers__has(fo->triggers, &flight_trigger_socket) &&
 	    flight_triggers__add(&fo->triggers, "socket"))
 		return -ENOMEM;
+	err = flight_triggers__add_deadline(&fo->triggers);
+	if (err)
+		return err;
+	bound_disk(fo);
 
 	fo->store = fo->memory;
 	fo->overwrite = opts->overwrite;
+	fo->record = opts;
 	/* The buffers of a session already exist. */
 	if (fo->overwrite && !fo->persistent)
 		err = size_overwrite_buffers(fo, opts);

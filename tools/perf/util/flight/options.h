@@ -19,9 +19,13 @@ struct record_opts;
  * @overwrite: the ring buffers keep the samples (--overwrite)
  * @comp_level: zstd level for records in memory (-z); 0: no compression
  * @persistent: the events are those of a persistent session (-e persistent/NAME/)
+ * @record_self: record what the recorder itself does, too (--record-self)
+ * @record: the other options of perf record, which last as long
  * @dry_run: measure for one second and print an estimate (--dry-run)
  * @max_files: maximum number of dumps (--max-files); 0: no limit
  * @max_disk: maximum size of all dumps (--max-disk); 0: no limit
+ * @max_disk_given: the user has set @max_disk
+ * @dump_timeout: ns after which a child that writes a file is killed (--dump-timeout)
  * @combine: combine existing dumps and exit (--combine)
  * @keep: keep the combined dumps (--keep)
  * @daemon: run without a terminal (--daemon)
@@ -37,9 +41,13 @@ struct flight_opts {
 	bool			overwrite;
 	unsigned int		comp_level;
 	bool			persistent;
+	bool			record_self;
+	struct record_opts	*record;
 	bool			dry_run;
 	unsigned int		max_files;
 	u64			max_disk;
+	bool			max_disk_given;
+	u64			dump_timeout;
 	bool			combine;
 	bool			keep;
 	bool			daemon;
@@ -52,6 +60,7 @@ struct flight_opts {
 int flight_opts__parse_memory(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
 
 int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct record_opts *opts,

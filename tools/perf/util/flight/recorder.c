@@ -31,15 +31,14 @@
  *	    v
  *	  READY --------------------------> HIT -----------------------------> READY
  *
- * One file is written at a time. A hit while the trigger is HIT is merged into the dump
- * that is to come. A hit in the cooldown, which begins with a dump, is swallowed: that
- * dump stands for it. The manifest tells how many these were, and is corrected when the
- * cooldown is over.
+ * One file is written at a time. A hit while the trigger is HIT is merged into the pending
+ * dump. A hit in the cooldown, which begins with a dump, is swallowed: that dump stands for
+ * it. The manifest has the number of these hits, and is corrected when the cooldown is over.
  *
- * A dump begins right behind a pass, with no round open: all that the kernel's buffers
- * held at the trigger is in the store. With --overwrite the samples are still in the
- * buffers, and the child reads those from before the last pass. Then a dump waits until
- * a pass has begun behind the trigger.
+ * A dump begins right after a pass, with no round open: the records that were in the
+ * kernel's buffers at the trigger are in the store. With --overwrite the samples are still
+ * in the buffers, and the child reads those from before the last pass. In this case a dump
+ * waits for a pass that has begun after the trigger.
  *
  * For signals see trigger/signal.c, and job.c for those of the child.
  */
@@ -52,6 +51,8 @@
 #include "estimate.h"
 #include "job.h"
 #include "resident.h"
+#include "self.h"
+#include "source/hotplug.h"
 #include "status.h"
 #include "store/flight-store.h"
 #include "store/sideband-store.h"
@@ -60,13 +61,17 @@
 #include "../clockid.h"
 #include "../debug.h"
 #include "../event.h"
+#include "../record.h"
 #include "../record-source.h"
 #include "../session.h"
 #include "../time-utils.h"
 
+#include <api/fs/fs.h>
 #include <linux/kernel.h>
 #include <linux/time64.h>
 #include <linux/zalloc.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +81,9 @@
 #define PASSES_PER_AGE		8
 #define MIN_PASS_INTERVAL	((u64)(100 * NSEC_PER_MSEC))
 
+/* How often triggers may be the reason for a pass. A half-full buffer is one at any time. */
+#define LEAST_INTERVAL		((u64)(5 * NSEC_PER_MSEC))
+
 /* Times are CLOCK_MONOTONIC in ns. */
 struct flight_recorder {
 	const struct flight_opts	*opts;
@@ -84,6 +92,8 @@ struct flight_recorder {
 	struct flight_store		store;
 	struct flight_host		host;
 	struct flight_wakeup		wakeup;
+	struct flight_self		self;
+	struct flight_hotplug		hotplug;
 
 	/* The state, with job.pid and those of the triggers; and what was counted. */
 	bool				stopped;
@@ -99,21 +109,36 @@ struct flight_recorder {
 	u64				last_run;
 	u64				last_run_clock;
 
-	/* The dump that is being written, and the trigger that wanted it. */
+	/* Time of the next keep-alive message to the service manager. */
+	u64				watchdog_due;
+
+	/* A trigger is due: the next pass does not wait for LEAST_INTERVAL. */
+	bool				hurry;
+
+	/* The dump that is being written, and its trigger. */
 	struct flight_job		job;
 	struct flight_trigger		*job_trigger;
 	enum flight_action		job_action;
-	u64				job_swallowed;
-
-	/* The last dump, whose manifest may have to be corrected. */
-	struct flight_trigger		*last_trigger;
-	struct last_manifest		last_manifest;
+	struct dump_request		job_request;
+	char				job_reason[128];
+	struct flight_cause		job_cause;
 };
 
 /* For a source that does not read perf's own mmaps. */
 struct flight_store *flight_recorder__get_store(struct flight_recorder *fr)
 {
 	return &fr->store;
+}
+
+/* For messages: see flight_job__say(). */
+struct flight_job *flight_recorder__get_job(struct flight_recorder *fr)
+{
+	return &fr->job;
+}
+
+struct flight_self *flight_recorder__get_self(struct flight_recorder *fr)
+{
+	return &fr->self;
 }
 
 /**
@@ -160,46 +185,94 @@ static void tell_result(struct flight_recorder *fr, struct flight_trigger *t,
 		t->ops->done(t, result);
 }
 
+/*
+ * There is no dump. There is one as soon as possible, of what is then in the memory. The
+ * hits that this one stood for are not forgotten, nor is why and when the first one was.
+ */
+static void try_again(struct flight_recorder *fr, struct flight_trigger *t, int err)
+{
+	struct dump_request *request = &fr->job_request;
+	bool is_hit;
+
+	if (!t)
+		return;
+	is_hit = trigger_is_hit(&t->state);
+	if (!flight_trigger__try_again(t, rdclock()))
+		return;
+	t->merged += request->swallowed + t->swallowed + is_hit;
+	t->swallowed = 0;
+	t->wanted = max(t->wanted, fr->job_action);
+	t->hit_at = request->trigger_time;
+	t->cause = fr->job_cause;
+	snprintf(t->reason, sizeof(t->reason), "%s", fr->job_reason);
+	flight_job__say(&fr->job, "The dump (%s) is tried again%s.\n", t->reason,
+			err == -EDQUOT || err == -ENOSPC ? ": free some space on the disk" : "");
+}
+
 /* @t: the trigger, or NULL for the dump at the end. */
 static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, const char *reason)
 {
 	enum flight_action action = t ? max(t->action, t->wanted) : FLIGHT_ACTION_STOP;
-	struct dump_request request = {
+	struct dump_request *request = &fr->job_request;
+	int err;
+
+	snprintf(fr->job_reason, sizeof(fr->job_reason), "%s", reason);
+	fr->job_cause = t ? t->cause : (struct flight_cause) {};
+	*request = (struct dump_request) {
 		.out		= fr->opts->out,
 		.trigger	= t ? t->ops->name : "end",
-		.reason		= reason,
+		.reason		= fr->job_reason,
+		.cause		= &fr->job_cause,
 		.action		= flight_action__name(action),
 		.window_asked	= fr->opts->max_age,
 		.swallowed	= t ? t->merged : 0,
-		.given_up	= flight_store__given_up(&fr->store),
+		.cpus_left_out	= fr->hotplug.left_out,
+		.given_up	= flight_store__tell(&fr->store),
 	};
-	int err = flight_job__begin(&fr->job, &request, fr->last_run_clock);
-
+	if (t)
+		request->trigger_time = t->hit_at;
+	else
+		clockid__read(fr->host.clockid, &request->trigger_time);
+	if (fr->source->ops->tell)
+		fr->source->ops->tell(fr->source, &request->session);
 	fr->job_trigger = t;
 	fr->job_action = action;
-	if (t)
+	if (t) {
+		t->merged = 0;
 		t->wanted = FLIGHT_ACTION_DUMP;
+	}
 	if (t && t->ops->begun)
 		t->ops->begun(t);
+	err = flight_job__begin(&fr->job, request, fr->last_run_clock);
+	/* Nothing can be recorded behind the last dump: it may take its time, but end. */
+	if (err && err != -EBUSY && !t)
+		err = flight_job__write_here(&fr->job, request, fr->last_run_clock);
 	if (err) {
+		fr->job_trigger = NULL;
 		tell_result(fr, t, &(struct dump_result){ .err = err });
-		pr_err("A dump (%s) could not be begun: %s. Recording goes on.\n", reason,
-		       strerror(-err));
+		if (!t && err == -EBUSY)
+			flight_job__say(&fr->job,
+					"The last dump was not written: %d children hang. Does the disk of %s hang?\n",
+					FLIGHT_MAX_LEAVING, fr->opts->out);
+		else
+			flight_job__say(&fr->job,
+					"A dump (%s) could not be begun: %s. Recording goes on.\n",
+					fr->job_reason, strerror(-err));
 		return err;
 	}
-	flight_store__set_told(&fr->store, request.given_up);
-	fr->job_swallowed = request.swallowed;
 	return 0;
 }
 
-/* The cooldown is over: the last dump stands for all that was swallowed since. */
-static void correct_manifest(struct flight_recorder *fr)
+/*
+ * The cooldown is over: the last dump of the trigger stands for all that was swallowed since.
+ * If that dump is still being written, it is not the last one yet.
+ */
+static void correct_manifest(struct flight_recorder *fr, struct flight_trigger *t)
 {
-	struct flight_trigger *t = fr->last_trigger;
-
-	if (!fr->last_manifest.path || !t->swallowed)
+	if (!t->last.path || !t->swallowed || t == fr->job_trigger)
 		return;
-	last_manifest__add_swallowed(&fr->last_manifest, t->swallowed);
+	t->last.swallowed += t->swallowed;
+	t->last.wrong = true;
 	t->swallowed = 0;
 }
 
@@ -209,20 +282,22 @@ static void end_job(struct flight_recorder *fr)
 	struct flight_trigger *t = fr->job_trigger;
 	struct dump_result result;
 
-	if (!fr->job.pid)
+	if (!flight_job__is_busy(&fr->job))
 		return;
 	flight_job__end(&fr->job, &result);
-	if (fr->job.is_auxiliary)
+	if (fr->job.kind != FLIGHT_JOB_DUMP)
 		return;
 	fr->job_trigger = NULL;
 	fr->job.auxiliary_due = rdclock();
 	if (!result.err) {
-		fr->last_trigger = t;
-		last_manifest__set(&fr->last_manifest, t ? result.path : NULL,
-				   fr->job_swallowed);
+		flight_store__set_told(&fr->store, fr->job_request.given_up);
+		if (t)
+			last_manifest__set(&t->last, result.path, fr->job_request.swallowed);
 	}
 	tell_result(fr, t, &result);
 	/* Without this dump the recorder goes on; the others are not to be combined yet. */
+	if (result.err && !fr->finished)
+		try_again(fr, t, result.err);
 	if (!t || result.err)
 		return;
 	fr->combine = fr->job_action == FLIGHT_ACTION_COMBINE;
@@ -240,8 +315,8 @@ static void look_at_trigger(struct flight_recorder *fr, struct flight_trigger *t
 	if (was_ready && trigger_is_hit(&t->state) && t->freeze)
 		set_frozen(fr, true);
 	/* A cooldown that is over counts for the dump that began it. */
-	if (now >= t->quiet_until && t == fr->last_trigger && !fr->job.pid)
-		correct_manifest(fr);
+	if (now >= t->quiet_until)
+		correct_manifest(fr, t);
 }
 
 /*
@@ -250,13 +325,17 @@ static void look_at_trigger(struct flight_recorder *fr, struct flight_trigger *t
  */
 static void set_timer(struct flight_recorder *fr, u64 now)
 {
-	u64 next = fr->job.pid ? now + FLIGHT_AUXILIARY_INTERVAL : fr->job.auxiliary_due;
+	u64 next = fr->job.pid ? fr->job.deadline : fr->job.auxiliary_due;
 
+	fr->hurry = !fr->job.pid && flight_triggers__due(fr->opts->triggers, now);
 	if (fr->opts->dry_run)
 		next = fr->started + FLIGHT_ESTIMATE_TIME;
 	if (fr->opts->max_age)
-		next = now + max(fr->opts->max_age / PASSES_PER_AGE, MIN_PASS_INTERVAL);
+		next = min(next, now + max(fr->opts->max_age / PASSES_PER_AGE,
+					   MIN_PASS_INTERVAL));
 
+	next = min(next, fr->watchdog_due);
+	next = min(next, fr->hotplug.due);
 	/* A dump that is being written wakes us at its end. */
 	next = min(next, flight_triggers__next(fr->opts->triggers, now, fr->job.pid));
 	flight_wakeup__set_timer(&fr->wakeup, next);
@@ -267,14 +346,59 @@ static void begin_due_dump(struct flight_recorder *fr, u64 now)
 	/* The pass that bounds the samples of the dump is to begin behind the trigger. */
 	u64 due = fr->opts->overwrite ? fr->last_run : now;
 	struct flight_trigger *t = flight_triggers__due(fr->opts->triggers, due);
+	int err;
 
 	if (!t || fr->job.pid)
 		return;
-	correct_manifest(fr);
-	begin_dump(fr, t, t->reason);
-	set_frozen(fr, false);
+	/* The child that writes this dump corrects the manifest of the one before. */
+	correct_manifest(fr, t);
+	/* It is over if there is no dump in the end. */
 	t->quiet_until = now + t->cooldown;
 	trigger_ready(&t->state);
+	err = begin_dump(fr, t, t->reason);
+	set_frozen(fr, false);
+	if (err)
+		try_again(fr, t, err);
+}
+
+static void run_daemon(struct flight_recorder *fr, u64 now)
+{
+	int err = flight_daemon__run(fr->opts->out, now, &fr->watchdog_due);
+
+	if (err)
+		flight_job__say(&fr->job, "Cannot open %s.log: %s. Messages go to the old file.\n",
+				fr->opts->out, strerror(-err));
+}
+
+static void look_for_cpus(struct flight_recorder *fr, u64 now)
+{
+	unsigned int found = flight_hotplug__look(&fr->hotplug, now);
+
+	if (found & FLIGHT_CPUS_BACK)
+		flight_job__say(&fr->job, "CPUs have come back, and are recorded again; %" PRIu64
+				" events could not be opened.\n", fr->hotplug.failed);
+	if (found & FLIGHT_CPUS_MISSING)
+		flight_job__say(&fr->job,
+				"CPUs that came online after the start are left out: %s. Start the recorder again to include them.\n",
+				fr->hotplug.left_out);
+}
+
+/* The events that the kernel does not install again itself when a CPU comes back. */
+static int follow_cpus(struct flight_recorder *fr)
+{
+	const struct target *target = &fr->opts->record->target;
+	int err = 0;
+
+	/* --dry-run ends after a second, and does not look for CPUs. */
+	if (fr->opts->dry_run)
+		return 0;
+	if (!fr->opts->persistent && target__has_cpu(target))
+		err = flight_hotplug__follow(&fr->hotplug, fr->store.evlist, !target->cpu_list);
+	for (struct flight_trigger *t = fr->opts->triggers; t && !err; t = t->next) {
+		if (t->ops->evlist)
+			err = flight_hotplug__follow(&fr->hotplug, t->ops->evlist(t), true);
+	}
+	return err;
 }
 
 static int estimate(struct flight_recorder *fr, u64 now)
@@ -285,7 +409,7 @@ static int estimate(struct flight_recorder *fr, u64 now)
 	return fr->stopped;
 }
 
-/* What follows is the next pass. */
+/* The next pass begins. */
 static void note_pass(struct flight_recorder *fr)
 {
 	fr->last_run = rdclock();
@@ -305,9 +429,9 @@ int flight_recorder__run(struct flight_recorder *fr)
 {
 	u64 now = rdclock();
 
-	if (!fr->stopped && flight_job__has_ended(&fr->job))
+	if (!fr->stopped && flight_job__has_ended(&fr->job, now))
 		end_job(fr);
-	/* What is read until perf record ends is not dumped once more. */
+	/* Records that are read until perf record ends are not dumped. */
 	if (fr->stopped)
 		return 1;
 	if (fr->opts->dry_run)
@@ -318,8 +442,12 @@ int flight_recorder__run(struct flight_recorder *fr)
 		flight_job__begin_auxiliary(&fr->job, now);
 
 	flight_wakeup__drain_timer(&fr->wakeup, now);
+	look_for_cpus(fr, now);
+	run_daemon(fr, now);
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next)
 		look_at_trigger(fr, t, now);
+	if (!flight_job__is_busy(&fr->job))
+		flight_job__begin_rest(&fr->job, now);
 	set_timer(fr, now);
 	note_pass(fr);
 	return 0;
@@ -336,6 +464,7 @@ int flight_recorder__run(struct flight_recorder *fr)
  */
 int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 {
+	bool was_written_here = false;
 	int err = 0;
 
 	if (fr->finished)
@@ -343,7 +472,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 
 	fr->finished = true;
 	fr->store.closed = true;
-	/* What was hit since the last pass counts as swallowed, or is merged into the end. */
+	/* Hits since the last pass are swallowed, or merged into the last dump. */
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
 		if (trigger_is_ready(&t->state) || trigger_is_hit(&t->state))
 			look_at_trigger(fr, t, rdclock());
@@ -352,15 +481,23 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	if (ring_store__is_open(fr->store.ring))
 		flight_store__finish_round(&fr->store, rdclock());
 	end_job(fr);
-	correct_manifest(fr);
+	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next)
+		correct_manifest(fr, t);
 	if (dump && !fr->stopped && !fr->opts->dry_run) {
 		err = begin_dump(fr, NULL, "the recorder ends");
+		was_written_here = fr->job.here;
 		end_job(fr);
 	}
-	if (!fr->opts->dry_run) {
+	if (!fr->opts->dry_run && !was_written_here) {
 		flight_job__begin_auxiliary(&fr->job, rdclock());
 		end_job(fr);
+		/* Messages, and then a manifest to be corrected. */
+		for (int i = 0; i < 2; i++) {
+			flight_job__begin_rest(&fr->job, -1ULL);
+			end_job(fr);
+		}
 	}
+	flight_job__drain(&fr->job);
 	if (fr->combine)
 		err = flight_combine(fr->opts->out, fr->opts->keep);
 	/* The archives of the dumps have gone with them. */
@@ -377,15 +514,23 @@ static void print_status(void *data, struct json_writer *w)
 	struct flight_status status = {
 		.opts		= fr->opts,
 		.store		= &fr->store,
+		.self		= &fr->self,
 		.started	= fr->started,
 		.now		= rdclock(),
 		.dumps		= fr->dumps,
 		.failed		= fr->failed,
 		.swallowed	= fr->swallowed,
-		.writing	= fr->job.pid && !fr->job.is_auxiliary,
+		.writing	= fr->job.pid && fr->job.kind == FLIGHT_JOB_DUMP,
 	};
 
 	flight_status__print(&status, w);
+}
+
+static void say(void *data, const char *text)
+{
+	struct flight_recorder *fr = data;
+
+	flight_job__say(&fr->job, "%s", text);
 }
 
 /**
@@ -397,25 +542,33 @@ static void print_status(void *data, struct json_writer *w)
  */
 int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 {
+	const struct record_opts *opts = fr->opts->record;
 	int err;
 
 	fr->host = (struct flight_host) {
-		.out	= fr->opts->out,
-		.status	= print_status,
-		.data	= fr,
+		.out	 = fr->opts->out,
+		.clockid = opts->use_clockid ? opts->clockid : -1,
+		.triggers = fr->opts->triggers,
+		.status	 = print_status,
+		.say	 = say,
+		.data	 = fr,
 	};
 	err = flight_triggers__start(fr->opts->triggers, &fr->host);
 	fr->started = rdclock();
 	note_pass(fr);
+	fr->watchdog_due = -1ULL;
 	fr->job.auxiliary_due = fr->started;
 	for (struct flight_trigger *t = fr->opts->triggers; t && !err; t = t->next)
 		err = flight_wakeup__watch(&fr->wakeup, t->fd);
+	err = err ?: flight_wakeup__watch(&fr->wakeup, flight_daemon__watch(fr->opts->daemon));
+	err = err ?: follow_cpus(fr);
 	if (err) {
 		pr_err("The triggers could not be watched: %s\n", strerror(-err));
 		return err;
 	}
 
 	flight_job__watch_workload(workload);
+	sysctl__read_int("kernel/perf_event_max_sample_rate", &fr->job.max_sample_rate);
 	resident__drop_files();
 	flight_status__announce(fr->opts);
 	if (fr->opts->daemon)
@@ -423,10 +576,35 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 	return 0;
 }
 
+/**
+ * flight_recorder__wait - wait for what makes another pass worth while
+ * @fr: the recorder
+ * @fda: what perf record polls for, with flight_recorder__fd()
+ *
+ * Return: like poll().
+ */
+int flight_recorder__wait(struct flight_recorder *fr, struct fdarray *fda)
+{
+	return flight_wakeup__wait(&fr->wakeup, fda,
+				   fr->hurry ? 0 : fr->last_run + LEAST_INTERVAL);
+}
+
 /* To be polled for. */
 int flight_recorder__fd(const struct flight_recorder *fr)
 {
 	return fr->wakeup.fd;
+}
+
+/* The threads of the triggers are the recorder's as well. */
+static int init_self(struct flight_recorder *fr, struct evlist *evlist)
+{
+	pid_t *tids = NULL;
+	int nr = flight_triggers__prepare(fr->opts->triggers, &tids);
+	int err = min(nr, 0);
+
+	err = err ?: flight_self__init(&fr->self, fr->opts, evlist, tids, nr);
+	free(tids);
+	return err;
 }
 
 /**
@@ -444,10 +622,13 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 					     struct evlist *evlist)
 {
 	struct flight_recorder *fr = zalloc(sizeof(*fr));
+	int err;
 
-	if (!fr)
+	if (!fr) {
+		err = -ENOMEM;
 		goto out_error;
-	/* What follows, and describing all processes is part of it, is within the bound. */
+	}
+	/* From here on, memory is limited. This includes the description of all processes. */
 	resident__drop_files();
 	resident__reset_peak();
 	fr->opts = fo;
@@ -459,16 +640,22 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 		.session	= session,
 		.store		= &fr->store,
 		.wakeup		= &fr->wakeup,
+		.self		= &fr->self,
 		.fd		= -1,
 		/* The state of the tasks is news, even with no record. */
-		.auxiliary_head	= -1,
+		.auxiliary_news	= -1,
 	};
-	if (flight_wakeup__init(&fr->wakeup) || flight_store__init(&fr->store, fo, evlist) ||
-	    ((fo->on_dump || fo->archive) && on_dump__init()))
+	flight_hotplug__init(&fr->hotplug);
+	err = flight_wakeup__init(&fr->wakeup) ?: flight_store__init(&fr->store, fo, evlist) ?:
+	      init_self(fr, evlist);
+	if (!err && (fo->on_dump || fo->archive))
+		err = on_dump__init();
+	if (err)
 		goto out_delete;
 
-	/* Not its default action, which is to kill: the trigger is set up soon. */
+	/* Not their default action, which is to kill: the trigger is set up soon. */
 	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
 	if (!fo->dry_run)
 		dump__remove_stale(fo->out);
 	if (source)
@@ -478,7 +665,7 @@ struct flight_recorder *flight_recorder__new(const struct flight_opts *fo,
 out_delete:
 	flight_recorder__delete(fr);
 out_error:
-	pr_err("The flight recorder could not be set up: %m\n");
+	pr_err("The flight recorder could not be set up: %s\n", strerror(-err));
 	return NULL;
 }
 
@@ -487,7 +674,8 @@ void flight_recorder__delete(struct flight_recorder *fr)
 	if (!fr)
 		return;
 	flight_store__exit(&fr->store);
-	last_manifest__set(&fr->last_manifest, NULL, 0);
+	flight_job__exit(&fr->job);
+	flight_hotplug__exit(&fr->hotplug);
 	flight_wakeup__exit(&fr->wakeup);
 	free(fr);
 }

@@ -4,70 +4,31 @@
  *
  * Theory of operation
  * -------------------
- * The registry (registry.c) finds the recorders and connects to them. Each is asked for its
- * 'status', which it answers with a flat JSON object. All are asked at the same time, and
- * all together have ANSWER_S to answer.
+ * ask.c finds the recorders, and asks all of them for their status.
  *
- * Any user can run something that looks like a recorder, so no answer is believed. Only the
- * name and what are numbers are taken from it; the pid is the one that the kernel tells. Two
- * recorders with the same labels would make all metrics invalid: the second is left out.
+ * Any user can run a process that looks like a recorder, so answers are not trusted. Only the
+ * name and numbers are taken from them; the pid comes from the kernel. Two recorders with the
+ * same labels would make all metrics invalid: the second is left out.
  *
  * A recorder that the user may not ask, or that does not answer, is not counted.
  */
 #include "../ctl-metrics.h"
-#include "registry.h"
+#include "ask.h"
 #include "../json-reader.h"
 #include "../json-writer.h"
-#include "../time-utils.h"
 
 #include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-#include <linux/time64.h>
-#include <linux/types.h>
 #include <linux/zalloc.h>
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#define ANSWER_S	5
-#define MAX_ANSWER	8192
 #define MAX_NUMBER	32
 
-/**
- * struct recorder - a socket that is asked
- * @pid: the listener, or 0 if it has none in this PID namespace
- * @fd: the connection, until the answer is there; else -1
- * @len: bytes of @answer
- * @answer: to 'status', without the newline when it is whole
- * @cwd: where it runs
- * @labels: what its metrics are told from others' by; NULL if it has not answered
- */
-struct recorder {
-	pid_t		pid;
-	int		fd;
-	size_t		len;
-	char		*answer;
-	char		*cwd;
-	char		*labels;
-};
-
-/**
- * struct recorders - all of them
- * @entries: the recorders
- * @nr: how many
- */
-struct recorders {
-	struct recorder	*entries;
-	int		nr;
-};
-
-/* What a recorder is measured by; @key: in its answer. */
+/* The metrics of a recorder; @key: the member of its answer */
 static const struct metric {
 	const char	*name;
 	const char	*key;
@@ -79,6 +40,8 @@ static const struct metric {
 	{ "memory_limit_bytes", "memory", "gauge", "Memory that it may use." },
 	{ "memory_used_bytes", "used", "gauge", "Memory that samples and side-band take." },
 	{ "sideband_bytes", "sideband", "gauge", "Memory that the side-band takes of it." },
+	{ "sideband_dropped_total", "sideband_dropped", "counter",
+	  "Descriptions of tasks and maps that it had no room for." },
 	{ "writing", "writing", "gauge", "1 while a dump is being written." },
 	{ "dumps_total", "dumps", "counter", "Dumps that were written." },
 	{ "dumps_failed_total", "failed", "counter", "Dumps that were not, for an error." },
@@ -91,105 +54,6 @@ static const struct metric {
 	{ "dump_cpu_seconds_total", "cpu_time_dumps", "counter",
 	  "CPU time of its children that have written dumps." },
 };
-
-/* Questions */
-
-static char *read_cwd(pid_t pid)
-{
-	char path[32], link[PATH_MAX];
-	ssize_t len;
-
-	if (!pid)
-		return NULL;
-	scnprintf(path, sizeof(path), "/proc/%d/cwd", pid);
-	len = readlink(path, link, sizeof(link) - 1);
-	if (len < 0)
-		return NULL;
-	link[len] = '\0';
-	return strdup(link);
-}
-
-/* The registry's connection is new: a request fits. */
-static int ask_status(void *data, int fd, pid_t pid)
-{
-	static const char request[] = "status\n";
-	struct recorders *recorders = data;
-	struct recorder *entries;
-
-	if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request)) {
-		close(fd);
-		return 0;
-	}
-	entries = reallocarray(recorders->entries, recorders->nr + 1, sizeof(*entries));
-	if (!entries) {
-		close(fd);
-		return -ENOMEM;
-	}
-	recorders->entries = entries;
-	entries += recorders->nr++;
-	*entries = (struct recorder) {
-		.pid	= pid,
-		.fd	= fd,
-		.answer	= malloc(MAX_ANSWER),
-		.cwd	= read_cwd(pid),
-	};
-	return entries->answer ? 0 : -ENOMEM;
-}
-
-/* Answers */
-
-/* What is there of it; the connection ends with the line. */
-static void read_answer(struct recorder *recorder)
-{
-	char *from = recorder->answer + recorder->len, *end = NULL;
-	ssize_t n = recv(recorder->fd, from, MAX_ANSWER - recorder->len, 0);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n > 0) {
-		recorder->len += n;
-		end = memchr(from, '\n', n);
-		if (!end && recorder->len < MAX_ANSWER)
-			return;
-	}
-	close(recorder->fd);
-	recorder->fd = -1;
-	if (end)
-		*end = '\0';
-	else
-		zfree(&recorder->answer);
-}
-
-static int wait_for_answers(struct recorders *recorders)
-{
-	u64 until = rdclock() + ANSWER_S * NSEC_PER_SEC, now;
-	struct pollfd *fds = calloc(recorders->nr + 1, sizeof(*fds));
-	int err = 0;
-
-	if (!fds)
-		return -ENOMEM;
-	while (!err && (now = rdclock()) < until) {
-		int waiting = 0;
-
-		/* One below 0 is passed over. */
-		for (int i = 0; i < recorders->nr; i++) {
-			fds[i].fd = recorders->entries[i].fd;
-			fds[i].events = POLLIN;
-			fds[i].revents = 0;
-			waiting += fds[i].fd >= 0;
-		}
-		if (!waiting)
-			break;
-		if (poll(fds, recorders->nr, (until - now) / NSEC_PER_MSEC + 1) < 0)
-			err = errno == EINTR ? 0 : -errno;
-		for (int i = 0; !err && i < recorders->nr; i++) {
-			if (fds[i].revents)
-				read_answer(&recorders->entries[i]);
-		}
-	}
-	free(fds);
-	return err;
-}
 
 /* A part of a label's value. */
 static void put_label(FILE *f, const char *text)
@@ -206,7 +70,7 @@ static void put_label(FILE *f, const char *text)
 	}
 }
 
-static char *format_labels(const struct recorder *recorder)
+static char *format_labels(const struct flight_peer *peer)
 {
 	char *labels = NULL, *out = NULL;
 	struct json_value value;
@@ -216,25 +80,25 @@ static char *format_labels(const struct recorder *recorder)
 	f = open_memstream(&labels, &size);
 	if (!f)
 		return NULL;
-	if (json__find(recorder->answer, "out", &value))
+	if (json__find(peer->answer, "out", &value))
 		out = json_value__strdup(&value);
 	fprintf(f, "{out=\"");
-	if (recorder->cwd && (!out || *out != '/')) {
-		put_label(f, recorder->cwd);
+	if (peer->cwd && (!out || *out != '/')) {
+		put_label(f, peer->cwd);
 		fputc('/', f);
 	}
 	put_label(f, out ?: "");
 	free(out);
-	fprintf(f, "\",pid=\"%d\"}", recorder->pid);
+	fprintf(f, "\",pid=\"%d\"}", peer->pid);
 	if (fclose(f))
 		zfree(&labels);
 	return labels;
 }
 
-static bool has_labels(const struct recorders *recorders, const char *labels, int nr)
+static bool has_labels(const struct flight_peers *peers, const char *labels, int nr)
 {
 	for (int i = 0; i < nr; i++) {
-		const char *other = recorders->entries[i].labels;
+		const char *other = peers->entries[i].labels;
 
 		if (other && !strcmp(other, labels))
 			return true;
@@ -242,98 +106,72 @@ static bool has_labels(const struct recorders *recorders, const char *labels, in
 	return false;
 }
 
-/* It looks like one, that is. */
-static bool is_status(const char *answer)
-{
-	struct json_value value;
-
-	return answer && *answer && answer[strlen(answer) - 1] == '}' &&
-	       json__find(answer, "ok", &value) && json_value__is(&value, "true") &&
-	       json__find(answer, "pid", &value);
-}
-
 /* Return: how many recorders there are, or a negative errno. */
-static int name_recorders(struct recorders *recorders)
+static int name_recorders(struct flight_peers *peers)
 {
 	int nr = 0;
 
-	for (int i = 0; i < recorders->nr; i++) {
-		struct recorder *recorder = &recorders->entries[i];
+	for (int i = 0; i < peers->nr; i++) {
+		struct flight_peer *peer = &peers->entries[i];
 		char *labels;
 
-		if (recorder->fd >= 0 || !is_status(recorder->answer))
+		if (!flight_peer__is_recorder(peer))
 			continue;
-		labels = format_labels(recorder);
+		labels = format_labels(peer);
 		if (!labels)
 			return -ENOMEM;
-		if (has_labels(recorders, labels, i)) {
+		if (has_labels(peers, labels, i)) {
 			free(labels);
 			continue;
 		}
-		recorder->labels = labels;
+		peer->labels = labels;
 		nr++;
 	}
 	return nr;
 }
 
-static void put_value(FILE *f, const struct metric *metric, const struct recorder *recorder)
+static void put_value(FILE *f, const struct metric *metric, const struct flight_peer *peer)
 {
 	struct json_value value;
 
-	if (!json__find(recorder->answer, metric->key, &value))
+	if (!json__find(peer->answer, metric->key, &value))
 		return;
 	if (json_value__is(&value, "true"))
-		fprintf(f, "perf_flight_%s%s 1\n", metric->name, recorder->labels);
+		fprintf(f, "perf_flight_%s%s 1\n", metric->name, peer->labels);
 	else if (json_value__is(&value, "false"))
-		fprintf(f, "perf_flight_%s%s 0\n", metric->name, recorder->labels);
-	/* A longer one might be more than whoever reads the metrics can hold. */
+		fprintf(f, "perf_flight_%s%s 0\n", metric->name, peer->labels);
+	/* A longer number may be too large for the reader of the metrics. */
 	else if (json_value__is_number(&value) && value.len <= MAX_NUMBER)
-		fprintf(f, "perf_flight_%s%s %.*s\n", metric->name, recorder->labels,
+		fprintf(f, "perf_flight_%s%s %.*s\n", metric->name, peer->labels,
 			(int)value.len, value.text);
 }
 
-static void put_metric(FILE *f, const struct metric *metric, const struct recorders *recorders)
+static void put_metric(FILE *f, const struct metric *metric, const struct flight_peers *peers)
 {
 	fprintf(f, "# HELP perf_flight_%s %s\n# TYPE perf_flight_%s %s\n", metric->name,
 		metric->help, metric->name, metric->type);
-	for (int i = 0; i < recorders->nr; i++) {
-		if (recorders->entries[i].labels)
-			put_value(f, metric, &recorders->entries[i]);
+	for (int i = 0; i < peers->nr; i++) {
+		if (peers->entries[i].labels)
+			put_value(f, metric, &peers->entries[i]);
 	}
-}
-
-static void free_recorders(struct recorders *recorders)
-{
-	for (int i = 0; i < recorders->nr; i++) {
-		struct recorder *recorder = &recorders->entries[i];
-
-		if (recorder->fd >= 0)
-			close(recorder->fd);
-		zfree(&recorder->answer);
-		zfree(&recorder->cwd);
-		zfree(&recorder->labels);
-	}
-	free(recorders->entries);
 }
 
 /**
  * flight_recorders__print_metrics - how all flight recorders fare
  * @f: where to print it
  *
- * In the text format of Prometheus. Those alone that the user may ask. It takes ANSWER_S,
- * after they were found, at most.
+ * In the text format of Prometheus. Those alone that the user may ask. It takes
+ * FLIGHT_ANSWER_S, after they were found, at most.
  *
  * Return: 0, or a negative errno.
  */
 int flight_recorders__print_metrics(FILE *f)
 {
-	struct recorders recorders = {};
-	int nr = flight_registry__look(ask_status, &recorders);
+	struct flight_peers peers = {};
+	int nr = flight_peers__ask_all(&peers);
 
 	if (!nr)
-		nr = wait_for_answers(&recorders);
-	if (!nr)
-		nr = name_recorders(&recorders);
+		nr = name_recorders(&peers);
 	if (nr < 0)
 		goto out_free;
 
@@ -341,8 +179,8 @@ int flight_recorders__print_metrics(FILE *f)
 		   "# TYPE perf_flight_recorders gauge\n"
 		   "perf_flight_recorders %d\n", nr);
 	for (size_t i = 0; nr && i < ARRAY_SIZE(metrics); i++)
-		put_metric(f, &metrics[i], &recorders);
+		put_metric(f, &metrics[i], &peers);
 out_free:
-	free_recorders(&recorders);
+	flight_peers__free(&peers);
 	return min(nr, 0);
 }

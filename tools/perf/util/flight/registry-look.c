@@ -24,17 +24,18 @@
  * own. /proc/PID/uid_map tells, of a process in that very user namespace. Other processes are
  * skipped; they may have called chroot() as well.
  *
- * A directory of another user and a mount namespace may have MAX_ENTRIES names, all together
- * may have MAX_FOUND, and the whole look takes FIND_S: what is beyond that is left out, and
- * the user is told so in one sentence. The user's own entries come first, then those of
- * this namespace, so that others cannot use up either.
+ * A container without a user namespace of its own has root's ids, and makes its own /run/perf/0.
+ * Its recorders are found, but its root is not the machine's: @found is told that they are in
+ * another mount namespace, so that their names and paths are not believed.
  *
- * None of this waits for anybody, with one exception: a FUSE file system that a user mounts
- * below /run/user and opens to root, which takes user_allow_other in /etc/fuse.conf. Whatever
- * root looks up there waits for that user.
+ * At most MAX_ENTRIES names of another user's directory or of a mount namespace are read, and
+ * at most MAX_FOUND recorders are found. The search ends after FLIGHT_FIND_S. Whatever was left
+ * out, one sentence says why. The user's own entries come first, then those of this namespace,
+ * so that other users cannot use up either limit.
+ *
+ * A file system that does not answer can block the search: see registry-find.c.
  */
 #include "registry.h"
-#include "../debug.h"
 #include "../time-utils.h"
 
 #include <linux/compiler.h>
@@ -57,7 +58,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIND_S		5
 #define MAX_ENTRIES	64
 #define MAX_FOUND	512
 
@@ -89,8 +89,9 @@ struct ids {
  * @nr: how many were found
  * @dirs: directories that were looked at
  * @namespaces: mount namespaces that were looked at
- * @process: its uid_map tells whose directories count, those of anybody if below 0
- * @missing: why there may be more; empty if all were found
+ * @process: only directories of owners in its uid_map count; below 0: those of all
+ * @foreign: it is the mount namespace of another process that is looked at
+ * @missing: of FLIGHT_MISSING bytes: why there may be more; empty if all were found
  */
 struct look {
 	flight_registry_found_t	found;
@@ -100,7 +101,8 @@ struct look {
 	struct ids		dirs;
 	struct ids		namespaces;
 	int			process;
-	char			missing[128];
+	bool			foreign;
+	char			*missing;
 };
 
 /**
@@ -153,14 +155,14 @@ static __printf(2, 3) void leave_out(struct look *look, const char *fmt, ...)
 	if (*look->missing)
 		return;
 	va_start(ap, fmt);
-	vscnprintf(look->missing, sizeof(look->missing), fmt, ap);
+	vscnprintf(look->missing, FLIGHT_MISSING, fmt, ap);
 	va_end(ap);
 }
 
 static bool goes_on(struct look *look)
 {
 	if (rdclock() >= look->until)
-		leave_out(look, "the search ended after %d s", FIND_S);
+		leave_out(look, "the search ended after %d s", FLIGHT_FIND_S);
 	else if (look->nr >= MAX_FOUND)
 		leave_out(look, "only %d are asked", MAX_FOUND);
 	else
@@ -182,17 +184,17 @@ static int add_entry(struct look *look, int dir, const char *name, uid_t uid)
 		return 0;
 	}
 	look->nr++;
-	return look->found(look->data, fd, peer.pid);
+	return look->found(look->data, fd, peer.pid, look->foreign);
 }
 
-/* The next name, or NULL at the end. An entry does not begin with a dot. */
+/* The next name, or NULL at the end. */
 static const char *next_name(DIR *stream)
 {
 	struct dirent *d;
 
 	do {
 		d = readdir(stream);
-	} while (d && *d->d_name == '.');
+	} while (d && (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..")));
 	return d ? d->d_name : NULL;
 }
 
@@ -224,7 +226,8 @@ static int look_in(struct look *look, int dir, uid_t uid, int *left)
 			leave_out(look, "user %u has more than %d entries", uid, MAX_ENTRIES);
 			break;
 		}
-		err = add_entry(look, dir, name, uid);
+		/* Names with a dot in front are no entries. They count against the limit. */
+		err = *name == '.' ? 0 : add_entry(look, dir, name, uid);
 	}
 	closedir(stream);
 	return err;
@@ -391,7 +394,9 @@ static int look_as_process(struct look *look, int process)
 		return 0;
 	}
 	look->process = ours ? -1 : process;
+	look->foreign = true;
 	err = look_below(look, root, WHOSE_ANY, &left);
+	look->foreign = false;
 	look->process = -1;
 	close(root);
 	return err ?: 1;
@@ -437,30 +442,32 @@ static int look_into_namespaces(struct look *look)
  * flight_registry__look - find the recorders that the user may ask
  * @found: called for each
  * @data: for @found
+ * @missing: of FLIGHT_MISSING bytes: why some may be missing, or ""
  *
- * Root finds those of all users, others their own. It takes FIND_S at most.
+ * Root finds those of all users, others their own. If no file system hangs, it takes
+ * FLIGHT_FIND_S at most.
  *
  * Return: 0, or a negative errno.
  */
-int flight_registry__look(flight_registry_found_t found, void *data)
+int flight_registry__look(flight_registry_found_t found, void *data, char *missing)
 {
 	struct look look = {
 		.found	 = found,
 		.data	 = data,
-		.until	 = rdclock() + FIND_S * NSEC_PER_SEC,
+		.until	 = rdclock() + FLIGHT_FIND_S * NSEC_PER_SEC,
 		.process = -1,
+		.missing = missing,
 	};
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int err;
 
+	*missing = '\0';
 	if (root < 0)
 		return -errno;
 	err = look_at_xdg_dir(&look) ?:
 	      look_below(&look, root, WHOSE_OWN, NULL) ?:
 	      look_below(&look, root, WHOSE_OTHERS, NULL) ?:
 	      look_into_namespaces(&look);
-	if (!err && *look.missing)
-		pr_warning("Some flight recorders may be missing: %s.\n", look.missing);
 	close(root);
 	free(look.dirs.ids);
 	free(look.namespaces.ids);

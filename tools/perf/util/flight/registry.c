@@ -22,7 +22,7 @@
  *	/run/perf/UID
  *
  * It must be a directory, not a symbolic link; it must belong to the effective user, and
- * nobody else may write to it. The same holds for the directory in which it is made.
+ * must not be writable by others. The same holds for the directory in which it is made.
  * bind() never replaces a file and follows no link.
  *
  * A recorder that is killed leaves its entry behind. connect() then fails with
@@ -31,7 +31,7 @@
  * Stale entries are removed by perf ctl of root or of their owner, and by the owner's next
  * recorder.
  *
- * registry-look.c finds the entries.
+ * registry-look.c and registry-find.c find the entries.
  *
  * Trust
  * -----

@@ -5,7 +5,10 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
+struct evlist;
+struct evsel;
 struct flight_opts;
+struct flight_self;
 struct flight_store;
 struct json_writer;
 
@@ -13,6 +16,7 @@ struct json_writer;
  * struct flight_status - how a flight recorder fares
  * @opts: its options
  * @store: what it holds
+ * @self: what is done about its own events
  * @started: when it began, CLOCK_MONOTONIC in ns
  * @now: the time
  * @dumps: dumps that were written
@@ -23,6 +27,7 @@ struct json_writer;
 struct flight_status {
 	const struct flight_opts	*opts;
 	const struct flight_store	*store;
+	const struct flight_self	*self;
 	u64				started;
 	u64				now;
 	u64				dumps;
@@ -32,6 +37,7 @@ struct flight_status {
 };
 
 void flight_status__print(const struct flight_status *status, struct json_writer *w);
+void flight_status__replace(struct evlist *evlist, struct evsel *evsel, int x);
 void flight_status__announce(const struct flight_opts *fo);
 
 #endif /* __PERF_FLIGHT_STATUS_H */

@@ -4,6 +4,8 @@
 
 #include <linux/types.h>
 
+struct fdarray;
+
 /**
  * struct flight_wakeup - the one descriptor that perf record polls for a flight recorder
  * @fd: an epoll
@@ -20,6 +22,7 @@ int flight_wakeup__init(struct flight_wakeup *w);
 void flight_wakeup__exit(struct flight_wakeup *w);
 int flight_wakeup__watch(struct flight_wakeup *w, int fd);
 void flight_wakeup__set_timer(struct flight_wakeup *w, u64 next);
+int flight_wakeup__wait(struct flight_wakeup *w, struct fdarray *fda, u64 earliest);
 void flight_wakeup__drain_timer(struct flight_wakeup *w, u64 now);
 
 #endif /* __PERF_FLIGHT_WAKEUP_H */

@@ -4,7 +4,8 @@
 System calls that are told apart by their numbers, not faster than anybody can read: closes
 what is not open.
 
-usage: close_files.py FIRST LAST [FILE]		FILE: ends when that is there, too
+usage: close_files.py FIRST LAST [FILE [PAUSE]]
+FILE: ends when that is there, too; PAUSE: seconds after each 50 of them
 """
 import os
 import sys
@@ -13,15 +14,16 @@ import time
 
 def main():
     first, last = int(sys.argv[1]), int(sys.argv[2])
+    pause = float(sys.argv[4]) if len(sys.argv) > 4 else 0.003
     for fd in range(first, last + 1):
         try:
             os.close(fd)
         except OSError:
             pass
         if fd % 50 == 0:
-            if os.path.exists(''.join(sys.argv[3:])):
+            if os.path.exists(''.join(sys.argv[3:4])):
                 break
-            time.sleep(0.003)
+            time.sleep(pause)
 
 
 if __name__ == '__main__':

@@ -2,26 +2,29 @@
 /*
  * Combine all dumps of a flight recorder and its auxiliary file into one file OUT
  *
- * The parts are read in parallel (part.c) and merged by time. All records with the same
- * time are compared. Of records with equal bytes, as many are written as the part with
- * most of them has. A record that is in several overlapping dumps is thus once in OUT,
- * while two equal records of one dump stay two.
+ * The parts are the dumps, OUT.auxiliary, and an OUT that was combined before. Each is read
+ * in the order of time (part.c), and they are merged by time. Records with the same time
+ * are compared. If several parts have records with equal bytes, those of the part with most
+ * of them are written. Thus a record that is in several dumps is in OUT once, and two equal
+ * records of one dump stay two.
  *
  * Each part starts with the state of the machine before its oldest record, without a
- * time. In OUT this state must be at the position where it is valid, so the time of that
- * oldest record is written into it. The state of the oldest part has no time, because it
- * is valid from the beginning.
+ * time. In OUT this state must be at the position where it is valid. Therefore it gets the
+ * time of that oldest record. The state of the oldest part gets no time, because it is
+ * valid from the start.
  *
- * Header: the features are those of the newest complete part. Its events get the ids of
- * the same events in all parts, because each run of the recorder has its own ids. A part
- * is skipped and kept if it has events that the newest part does not have, or is from
- * another boot, because its times cannot be compared with the others.
+ * Header: the base is the newest dump that is not truncated, or, if there is none, another
+ * complete part. OUT has the features of the base. The events of the base get the ids of
+ * the same events in all parts, because each run of the recorder has ids of its own. A part
+ * is skipped and kept if it is from another boot, because its times cannot be compared with
+ * those of the others; if it has events that the base does not have, or ids that the base
+ * has for another event; if its version or its options differ; or if it cannot be read.
  *
- * Crash safety: OUT is written with a hidden name and renamed when it is on disk. Then
+ * Crash safety: OUT is written with a hidden name, and renamed when it is on disk. Then
  * OUT.json is written, which identifies a combined file. Then the parts are removed. If
- * this is interrupted at any point, repeating it gives the same result, because an OUT
- * with OUT.json is one of the parts. Any other OUT is renamed to OUT.old, as perf record
- * does.
+ * combining is interrupted and repeated, the result has the same records: without OUT.json
+ * all parts still exist, and with OUT.json OUT is one of the parts. An OUT without OUT.json
+ * is renamed to OUT.old, as perf record does.
  *
  * A truncated part is read up to where it is intact, and is kept.
  */
@@ -773,8 +776,8 @@ static int put_manifest(struct combine *c)
 /* Do not replace an OUT that is not a combined file. */
 static int move_old(struct combine *c)
 {
-	char *old;
-	int err;
+	char *old, suffix[24] = ".old";
+	int err, nr = 1;
 
 	for (size_t i = 0; i < c->nr_inputs; i++) {
 		if (c->inputs[i].is_out && c->inputs[i].used)
@@ -782,7 +785,10 @@ static int move_old(struct combine *c)
 	}
 	if (!exists(c->out, ""))
 		return 0;
-	if (asprintf(&old, "%s.old", c->out) < 0)
+	/* Nor one that was renamed before a combination that did not end. */
+	while (exists(c->out, suffix))
+		scnprintf(suffix, sizeof(suffix), ".old.%d", ++nr);
+	if (asprintf(&old, "%s%s", c->out, suffix) < 0)
 		return -ENOMEM;
 	err = rename(c->out, old) ? -errno : 0;
 	if (!err)

@@ -41,6 +41,7 @@
  */
 #include "dump.h"
 #include "files.h"
+#include "../self.h"
 #include "../source/backward.h"
 #include "manifest.h"
 #include "../store/ring-store.h"
@@ -201,8 +202,10 @@ static void scan_sample(struct dump *d, union perf_event *event)
 		if (cpu)
 			note_time(&cpu->oldest, &cpu->newest, time);
 	}
-	if (sample_layout__pid(&layout, event, &pid))
+	if (sample_layout__pid(&layout, event, &pid)) {
 		mark(d->wanted, pid);
+		d->m.self_events += (pid_t)pid == d->source->self->pid;
+	}
 }
 
 /* Check whether the task of this sample is unknown, in the second pass. */
@@ -329,6 +332,7 @@ static void scan_rounds(struct dump *d)
 	struct ring_store_round round;
 	bool more;
 
+	ring_store__walk_again(d->source->ring);
 	for (int i = 0; i < d->source->nr_waiting; i++)
 		scan(d->source->waiting[i], d);
 	for (more = ring_store__first(d->source->ring, &round); more;
@@ -453,9 +457,11 @@ static int put_rounds(struct dump *d)
 	bool more;
 	int err = 0;
 
+	ring_store__walk_last(d->source->ring);
 	for (more = ring_store__first(d->source->ring, &round); more && !err;
 	     more = ring_store__next(d->source->ring, &round)) {
 		err = ring_store__walk(d->source->ring, &round, put_record, d);
+		ring_store__passed(d->source->ring, &round);
 		if (err == -EBADMSG)
 			err = 0;
 		if (round_group__ends(&group, round.time) && !err)
@@ -722,13 +728,20 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 		.source = source,
 		.m = {
 			.trigger	= request->trigger,
+			.trigger_time	= request->trigger_time,
 			.reason		= request->reason,
+			.cause		= request->cause,
 			.action		= request->action,
 			.window_asked	= request->window_asked,
 			.swallowed	= request->swallowed,
 			.given_up	= request->given_up,
+			.cpus_left_out	= request->cpus_left_out,
+			.session	= &request->session,
 			.raw		= ring_store__stats(source->ring)->bytes,
 			.stored		= ring_store__stats(source->ring)->used,
+			.sideband_dropped = sideband_store__stats(source->sideband)->dropped,
+			.self		= source->self->way,
+			.self_dropped	= source->self->dropped,
 		},
 	};
 	const char *slash;
@@ -748,6 +761,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	if (err)
 		goto out;
 
+	/* The disk was too slow, and the reserve of memory was used up. */
+	d.m.given_up += ring_store__stolen(source->ring);
 	slash = strrchr(result->path, '/');
 	d.m.file = slash ? slash + 1 : result->path;
 	d.m.time = time;

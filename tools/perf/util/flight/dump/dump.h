@@ -2,12 +2,15 @@
 #ifndef __PERF_FLIGHT_DUMP_H
 #define __PERF_FLIGHT_DUMP_H
 
+#include <linux/perf_persistent.h>
 #include <linux/types.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct evlist;
+struct flight_cause;
+struct flight_self;
 struct kernel_store;
 struct perf_session;
 struct ring_store;
@@ -18,10 +21,12 @@ union perf_event;
  * struct dump_cover - how the buffer of a session or of the kernel was read
  * @way: name of the method, or NULL
  * @given_up: bytes that were overwritten before they could be read
+ * @told: bytes of these that the dump tells of that is being written
  */
 struct dump_cover {
 	const char		*way;
 	u64			given_up;
+	u64			told;
 };
 
 /**
@@ -36,6 +41,7 @@ struct dump_cover {
  * @covers: for each CPU, or NULL for perf's own buffers
  * @preamble: records at the start of each file
  * @preamble_len: size of @preamble in bytes
+ * @self: the recorder, and what was done about its own samples
  */
 struct dump_source {
 	struct perf_session	*session;
@@ -48,26 +54,35 @@ struct dump_source {
 	const struct dump_cover	*covers;
 	const void		*preamble;
 	size_t			preamble_len;
+	const struct flight_self *self;
 };
 
 /**
  * struct dump_request - parameters of a dump
  * @out: prefix of its name
  * @trigger: kind of the trigger
+ * @trigger_time: when it was hit, on the clock of the records, or 0
  * @reason: reason given by the trigger
+ * @cause: the same in numbers
  * @action: action after the dump
  * @window_asked: maximum age in ns, 0: no limit
  * @swallowed: further hits that this dump represents
  * @given_up: bytes dropped by the recorder since the last dump
+ * @cpus_left_out: CPUs that came online after the start, as a list, or ""
+ * @session: what the session that is read says of itself, or zeros
  */
 struct dump_request {
 	const char		*out;
 	const char		*trigger;
+	u64			trigger_time;
 	const char		*reason;
+	const struct flight_cause *cause;
 	const char		*action;
 	u64			window_asked;
 	u64			swallowed;
 	u64			given_up;
+	const char		*cpus_left_out;
+	struct perf_persistent_session_info session;
 };
 
 /**

@@ -201,6 +201,29 @@ int dump_files__remove(const char *path)
 }
 
 /**
+ * dump_files__remove_oldest - make room on a disk that is full
+ * @out: how the names of the dumps begin
+ *
+ * Return: whether a dump was removed.
+ */
+bool dump_files__remove_oldest(const char *out)
+{
+	bool removed = false;
+	struct dump_files df;
+
+	if (dump_files__list(out, &df))
+		return false;
+	for (size_t i = 0; i < df.nr && !removed; i++) {
+		removed = df.files[i].bytes && !dump_files__remove(df.files[i].path);
+		if (removed)
+			pr_err("The disk is full: removed the old dump %s to make room for a new one. --max-disk limits what dumps use.\n",
+			       df.files[i].path);
+	}
+	dump_files__free(&df);
+	return removed;
+}
+
+/**
  * dump_files__bound - remove dumps that exceed the limits
  * @out: how their names begin
  * @newest: the dump that was just written, which is never removed

@@ -8,9 +8,12 @@
 #include "manifest.h"
 #include "dump.h"
 #include "files.h"
+#include "../trigger/cause.h"
 #include "../../debug.h"
+#include "../../header.h"
 #include "../../json-reader.h"
 #include "../../json-writer.h"
+#include "../../persistent/persistent.h"
 
 #include <api/fs/fs.h>
 #include <linux/kernel.h>
@@ -40,6 +43,32 @@ static void write_machine(struct json_writer *w)
 	}
 }
 
+/* What is not known is left out. */
+static void write_cause(struct json_writer *w, const struct flight_cause *cause)
+{
+	if (!cause)
+		return;
+	if (cause->unit) {
+		json_writer__number(w, "value", cause->value);
+		if (cause->threshold)
+			json_writer__number(w, "threshold", cause->threshold);
+		json_writer__string(w, "unit", cause->unit);
+	}
+	if (cause->pid)
+		json_writer__signed(w, "trigger_pid", cause->pid);
+	if (*cause->comm)
+		json_writer__string(w, "trigger_comm", cause->comm);
+	if (*cause->cgroup)
+		json_writer__string(w, "trigger_cgroup", cause->cgroup);
+}
+
+static u64 max_sample_rate(void)
+{
+	int rate;
+
+	return sysctl__read_int("kernel/perf_event_max_sample_rate", &rate) ? 0 : rate;
+}
+
 static void write_cpu(struct json_writer *w, int cpu, const struct manifest_cpu *c)
 {
 	json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
@@ -64,6 +93,19 @@ static void write_cpus(struct json_writer *w, const struct manifest *m)
 	json_writer__end(w);
 }
 
+/* A frozen session holds what came before the freeze; later records are only counted. */
+static void write_session(struct json_writer *w, const struct perf_persistent_session_info *info)
+{
+	if (!info->id)
+		return;
+	json_writer__string(w, "session", info->name);
+	if (!info->freeze_time)
+		return;
+	json_writer__seconds(w, "frozen", info->freeze_time, 9);
+	json_writer__string(w, "frozen_by", persistent__freeze_reason(info->freeze_reason));
+	json_writer__number(w, "frozen_lost", info->lost);
+}
+
 /**
  * manifest__write - write it as JSON
  * @m: what to tell
@@ -78,10 +120,14 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__init(&w, f);
 	json_writer__begin_object(&w, NULL, JSON_STYLE__LINES);
 	json_writer__string(&w, "file", m->file);
+	json_writer__number(&w, "schema", MANIFEST_SCHEMA);
+	json_writer__string(&w, "perf_version", perf_version_string);
 	json_writer__string(&w, "time", m->time);
+	json_writer__seconds(&w, "trigger_time", m->trigger_time, 9);
 	write_machine(&w);
 	json_writer__string(&w, "trigger", m->trigger);
 	json_writer__string(&w, "reason", m->reason);
+	write_cause(&w, m->cause);
 	json_writer__string(&w, "action", m->action);
 	json_writer__number(&w, "swallowed", m->swallowed);
 	json_writer__seconds(&w, "window_asked", m->window_asked, 9);
@@ -93,7 +139,15 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__number(&w, "throttled", m->throttled);
 	json_writer__number(&w, "given_up", m->given_up);
 	json_writer__number(&w, "unresolved", m->unresolved);
+	json_writer__number(&w, "sideband_dropped", m->sideband_dropped);
 	json_writer__number(&w, "tasks", m->tasks);
+	json_writer__string(&w, "self", m->self);
+	json_writer__number(&w, "self_events", m->self_events);
+	json_writer__number(&w, "self_dropped", m->self_dropped);
+	if (*m->cpus_left_out)
+		json_writer__string(&w, "cpus_left_out", m->cpus_left_out);
+	write_session(&w, m->session);
+	json_writer__number(&w, "max_sample_rate", max_sample_rate());
 	json_writer__number(&w, "bytes", m->bytes);
 	json_writer__number(&w, "raw", m->raw);
 	json_writer__number(&w, "stored", m->stored);
@@ -149,23 +203,22 @@ out_free:
  */
 void last_manifest__set(struct last_manifest *lm, const char *dump, u64 swallowed)
 {
-	zfree(&lm->path);
-	lm->swallowed = swallowed;
+	free(lm->path);
+	*lm = (struct last_manifest) { .swallowed = swallowed };
 	if (dump && asprintf(&lm->path, "%s.json", dump) < 0)
 		lm->path = NULL;
 }
 
 /**
- * last_manifest__add_swallowed - the dump stands for more hits
- * @lm: a manifest, with a path
- * @swallowed: how many more
+ * last_manifest__correct - the dump stands for more hits than it told of
+ * @lm: a manifest; if it is not wrong there is nothing to correct
+ *
+ * It reads and writes the disk.
  */
-void last_manifest__add_swallowed(struct last_manifest *lm, u64 swallowed)
+void last_manifest__correct(const struct last_manifest *lm)
 {
-	int err;
+	int err = lm->path && lm->wrong ? set_swallowed(lm->path, lm->swallowed) : 0;
 
-	lm->swallowed += swallowed;
-	err = set_swallowed(lm->path, lm->swallowed);
 	if (err)
 		pr_debug("cannot correct %s: %s\n", lm->path, strerror(-err));
 }

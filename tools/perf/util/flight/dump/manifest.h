@@ -3,7 +3,11 @@
 #define __PERF_FLIGHT_MANIFEST_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stdio.h>
+
+struct flight_cause;
+struct perf_persistent_session_info;
 
 /**
  * struct manifest_cpu - content of a dump for one CPU
@@ -25,12 +29,17 @@ struct manifest_cpu {
 	const char	*way;
 };
 
+/* Of "schema": it grows when a member changes its meaning, not when one is added. */
+#define MANIFEST_SCHEMA		1
+
 /**
  * struct manifest - content of the manifest of a dump
  * @file: name of the dump
  * @time: wall clock of the dump, UTC
+ * @trigger_time: when it was triggered, on the clock of the records, or 0
  * @trigger: kind of the trigger
  * @reason: reason given by the trigger
+ * @cause: the same in numbers, or NULL
  * @action: action after the dump
  * @window_asked: maximum age in ns, 0: no limit
  * @oldest: time of the first sample
@@ -40,7 +49,13 @@ struct manifest_cpu {
  * @throttled: how often events were throttled
  * @given_up: bytes dropped by the recorder
  * @unresolved: samples of tasks without a description
+ * @sideband_dropped: descriptions of tasks that the recorder had no room for
  * @swallowed: further hits that this dump represents
+ * @self: what was done about samples of the recorder itself
+ * @self_events: how many of its samples are in the dump
+ * @self_dropped: how many were dropped when they were read
+ * @cpus_left_out: CPUs that came online after the start, as a list, or ""
+ * @session: what the persistent session that was read said of itself, or zeros
  * @tasks: number of processes described
  * @bytes: size of the file
  * @raw: bytes of records in the recorder
@@ -51,8 +66,10 @@ struct manifest_cpu {
 struct manifest {
 	const char		*file;
 	const char		*time;
+	u64			trigger_time;
 	const char		*trigger;
 	const char		*reason;
+	const struct flight_cause *cause;
 	const char		*action;
 	u64			window_asked;
 	u64			oldest;
@@ -62,7 +79,13 @@ struct manifest {
 	u64			throttled;
 	u64			given_up;
 	u64			unresolved;
+	u64			sideband_dropped;
 	u64			swallowed;
+	const char		*self;
+	u64			self_events;
+	u64			self_dropped;
+	const char		*cpus_left_out;
+	const struct perf_persistent_session_info *session;
 	u64			tasks;
 	u64			bytes;
 	u64			raw;
@@ -74,15 +97,19 @@ struct manifest {
 /**
  * struct last_manifest - a manifest that may have to be corrected
  * @path: its name, or NULL
- * @swallowed: hits that it tells of
+ * @swallowed: hits that it is to tell of
+ * @wrong: it tells of fewer: the next child corrects it
+ * @correcting: a child corrects it
  */
 struct last_manifest {
 	char		*path;
 	u64		swallowed;
+	bool		wrong;
+	bool		correcting;
 };
 
 int manifest__write(const struct manifest *m, FILE *f);
 void last_manifest__set(struct last_manifest *lm, const char *dump, u64 swallowed);
-void last_manifest__add_swallowed(struct last_manifest *lm, u64 swallowed);
+void last_manifest__correct(const struct last_manifest *lm);
 
 #endif /* __PERF_FLIGHT_MANIFEST_H */

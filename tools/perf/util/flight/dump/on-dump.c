@@ -49,6 +49,12 @@ int on_dump__init(void)
 	return running_fd < 0 ? -errno : 0;
 }
 
+/* Return the file that on_dump__run() needs, or -1. */
+int on_dump__fd(void)
+{
+	return running_fd;
+}
+
 /* Close inherited files: the recorder's events would exist as long as the command. */
 static void close_others(void)
 {
@@ -108,6 +114,17 @@ static void exec_archive(const char *command, const char *path)
 	_exit(127);
 }
 
+/* The child that writes dumps is to be killed first. This process is not. */
+static void restore_oom_score(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "0", 1) != 1)
+		pr_debug("/proc/self/oom_score_adj: %m\n");
+	if (fd >= 0)
+		close(fd);
+}
+
 static void start(const char *command, const char *path, bool archive)
 {
 	static const int signals[] = {
@@ -129,6 +146,7 @@ static void start(const char *command, const char *path, bool archive)
 		dup2(fd, STDIN_FILENO);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		signal(signals[i], SIG_DFL);
+	restore_oom_score();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 int on_dump__init(void);
+int on_dump__fd(void);
 void on_dump__archive(const char *path);
 void __noreturn on_dump__exec(const char *command, const char *path);
 int on_dump__run(const char *command, const char *path, bool archive);

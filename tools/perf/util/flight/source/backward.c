@@ -2,19 +2,20 @@
 /*
  * The kernel's backward buffers as the store of a flight recorder (-M --overwrite)
  *
- * Samples are not read until there is a dump. Then the child that writes it copies the
- * buffers while the kernel goes on writing to them. It maps them once more, as a child
- * does not inherit the mappings of ring buffers, and takes snapshots. The memory for
- * these is the child's.
+ * Samples are not read until there is a dump. The child that writes the dump copies the
+ * buffers while the kernel continues to write to them. A child does not inherit the
+ * mappings of ring buffers, so it maps them again and takes snapshots. The memory of the
+ * snapshots belongs to the child.
  *
- * Side-band has buffers of its own, which perf record reads all the time (see mmap.c).
+ * The side-band has buffers of its own, which perf record reads all the time (see mmap.c).
  * In the order of time:
  *
  *	trigger, pass over the side-band begins at T, child is forked, samples are copied
  *
- * Samples later than T may be of tasks whose side-band that pass did not see. They were
- * taken after the trigger, and are left out. A copy is walked twice for a dump; where
- * the first of them is, nearly at the end, is remembered for the second time.
+ * Samples later than T may belong to tasks whose side-band was not read by that pass. They
+ * were taken after the trigger, and are left out. A copy is walked twice for a dump. The
+ * first walk stores where the first late sample is, which is close to the end, and the
+ * second walk checks times only from there on.
  */
 #include "backward.h"
 #include "source.h"
@@ -47,7 +48,7 @@ struct kernel_store {
 	struct kernel_buffer		buffers[];
 };
 
-/* What goes wrong is in its cover. */
+/* Errors are stored in the buffer's cover. */
 static void kernel_store__map(struct kernel_store *ks, struct mmap *map)
 {
 	struct kernel_buffer *kb = &ks->buffers[ks->nr++];

@@ -3,9 +3,9 @@
  * perf record's own mmaps as the source of a flight recorder
  *
  * perf record opens, maps and reads its events as it does without a flight recorder, in
- * record__mmap_read_evlist(). record__write() gives each piece of a buffer to
- * flight_recorder__store() instead of a file. This file adds what a flight recorder needs
- * of the events beyond that.
+ * record__mmap_read_evlist(). record__write() passes each piece of a buffer to
+ * flight_recorder__store() instead of writing it to a file. This file has only the
+ * operations that a flight recorder needs in addition.
  */
 #include "source.h"
 #include "../../evlist.h"
@@ -18,7 +18,7 @@
  * @src: a source of perf record's own events
  * @on: stop them
  *
- * The dummy event goes on: the side-band of tasks must have no gap.
+ * The dummy event continues: the side-band of tasks must have no gap.
  */
 void mmap_source__freeze(struct record_source *src, bool on)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a flight recorder holds in memory, and the way of a record through it
+ * The memory of a flight recorder, and the path of a record through it
  *
  *	synthesized ----------> preamble, side-band store
  *	                                     ^
@@ -8,19 +8,20 @@
  *	                                     | order of the times (fold-order.c)
  *	pieces of buffers ----> ring store --+
  *
- * flight_store__append() takes pieces of the kernel's buffers. They belong to the round
- * that is open. flight_store__finish_round() closes it: the round gets its time, rounds
- * that are too old go, and the memory is shared anew.
+ * flight_store__append() takes pieces of the kernel's buffers. They belong to the open
+ * round. flight_store__finish_round() closes it: the round gets its time, rounds that are
+ * too old are evicted, and the memory is divided again.
  *
- * Memory: -M SIZE is one budget. The side-band store takes at most half of it, and what
- * is on its way there an eighth. The ring store has what is left, to the byte, so that it
- * shrinks when the machine has many tasks. The preamble is of fixed size. The kernel's
- * own buffers take at most a quarter of SIZE (see options.c), so that a pass over them
- * always finds room.
+ * Memory: -M SIZE is one budget. The side-band store takes at most half of it, and records
+ * that wait to be folded an eighth. The ring store gets the rest, to the byte, so it shrinks
+ * when the machine has many tasks. The preamble is of fixed size. The kernel's own buffers
+ * take at most a quarter of SIZE (see options.c), so that there is always room for a pass
+ * over them.
  *
- * A task goes from the side-band store when its exit is folded. An exit that was lost
- * would keep it for ever, so after a loss all tasks are doubted, and looked for in /proc
- * when the rounds of that time have been folded (see sideband-store.c).
+ * A task is removed from the side-band store when its exit is folded. If the record of an
+ * exit was lost, the task would stay forever. Therefore, after a loss, the recorder checks
+ * all tasks, some in each pass. Tasks that do not exist any more are removed after the rounds
+ * of that time have been folded (see sideband-store.c).
  */
 #include "flight-store.h"
 #include "fold-order.h"
@@ -37,7 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the side-band store may take of the memory at most. */
+/* The side-band store takes at most this share of the memory. */
 #define SIDEBAND_SHARE	2
 
 /* And what waits to be folded there. */
@@ -72,11 +73,12 @@ static void share_memory(struct flight_store *st)
 	size_t sideband = sideband_store__stats(st->sideband)->used + fold_order__used(st->order);
 
 	ring_store__set_budget(st->ring, st->opts->store - sideband);
-	sideband_store__settle(st->sideband, st->folded);
+	sideband_store__settle(st->sideband, st->folded, SIDEBAND_SETTLE_SHARE);
 	if (st->lost_events != st->seen_lost) {
 		st->seen_lost = st->lost_events;
-		sideband_store__doubt(st->sideband, ring_store__head(st->ring));
+		sideband_store__doubt_all(st->sideband);
 	}
+	sideband_store__doubt(st->sideband, ring_store__head(st->ring), SIDEBAND_DOUBT_SHARE);
 }
 
 /**
@@ -173,18 +175,20 @@ void flight_store__cover(struct flight_store *st, int cpu, const char *way, u64 
 	st->covers[cpu].given_up += missed;
 }
 
-/* Bytes of records that were not stored since a dump last told of such. */
-u64 flight_store__given_up(const struct flight_store *st)
+/* Bytes of records that were not stored since a dump last told of such: one begins. */
+u64 flight_store__tell(struct flight_store *st)
 {
+	for (int i = 0; st->covers && i < cpu__max_cpu().cpu; i++)
+		st->covers[i].told = st->covers[i].given_up;
 	return ring_store__stats(st->ring)->refused_bytes + st->missed - st->told_given_up;
 }
 
-/* A dump tells of so much of that. */
+/* A dump is complete, and its manifest has reported @given_up. */
 void flight_store__set_told(struct flight_store *st, u64 given_up)
 {
 	st->told_given_up += given_up;
 	for (int i = 0; st->covers && i < cpu__max_cpu().cpu; i++)
-		st->covers[i].given_up = 0;
+		st->covers[i].given_up -= st->covers[i].told;
 }
 
 /* Bytes of memory. */

@@ -28,6 +28,7 @@ struct sideband_store;
  * @told_given_up: bytes given up that a dump has told of
  * @lost_events: times that side-band may have been lost
  * @seen_lost: of these, those after which the state was doubted
+ * @sideband_news: how often the side-band of a session had something new
  * @group: of the rounds that were evicted
  * @in_group: a group has begun
  * @group_pos: its position
@@ -47,6 +48,7 @@ struct flight_store {
 	u64				told_given_up;
 	u64				lost_events;
 	u64				seen_lost;
+	u64				sideband_news;
 	struct round_group		group;
 	bool				in_group;
 	u64				group_pos;
@@ -65,7 +67,7 @@ void flight_store__recover(struct flight_store *st);
 
 void flight_store__missed(struct flight_store *st, u64 bytes, bool sideband);
 void flight_store__cover(struct flight_store *st, int cpu, const char *way, u64 missed);
-u64 flight_store__given_up(const struct flight_store *st);
+u64 flight_store__tell(struct flight_store *st);
 void flight_store__set_told(struct flight_store *st, u64 given_up);
 
 u64 flight_store__used(const struct flight_store *st);

@@ -3,52 +3,57 @@
  * The rounds that a flight recorder retains
  *
  * A round is the result of one pass over the ring buffers of the kernel. It is the unit
- * of the store: it arrives in pieces, is closed, and is evicted as a whole, the oldest
- * round first, regardless of the CPUs of its records. There is thus one budget for all
- * CPUs, and the retained rounds are always an uninterrupted sequence up to now. A dump
- * depends on this: PERF_RECORD_FINISHED_ROUND guarantees something about later records,
- * and that still holds for any sequence of rounds that ends with the newest one.
+ * of the store: it arrives in pieces, is closed, and is evicted as a whole. The oldest
+ * round is evicted first, regardless of the CPUs of its records. Thus there is one budget
+ * for all CPUs, and the rounds in the store are a sequence without gaps that ends with the
+ * newest round. A dump depends on this: PERF_RECORD_FINISHED_ROUND limits how old the
+ * records after it can be, and this remains true if the oldest rounds are missing.
  * round_group__ends() determines after which rounds a dump has this mark.
  *
  * Rounds are stored in one ring of bytes. A position is the number of bytes ever stored
- * and does not wrap. Its remainder is the offset in memory:
+ * and does not wrap. The bytes of a position are in a segment of the memory; see
+ * ring-memory.c:
  *
  *	        tail                         open                head
  *	   ......[hdr records][hdr records]...[hdr records ...    |.......
- *	   |<----------------------- size ------------------------------>|
+ *	   |<-------------------- at most the budget ------------>|
  *
  * Each round starts with a header, which is filled in when the round is closed. The
  * bytes of a round are stored as they arrive. If a ring of the kernel wraps, a piece may
  * start or end in the middle of a record, and the next piece continues it. Records may
- * wrap in this ring, too. They are not parsed on arrival, but when a round is walked. A
- * record that wraps is then copied to a bounce buffer. Records and headers are multiples
- * of 8 bytes long, and so is the ring: the header of a record never wraps.
+ * cross the end of a segment. They are not parsed on arrival, but when a round is walked.
+ * A record in two segments is then copied to a bounce buffer. Records and headers are
+ * multiples of 8 bytes long, and so are segments: the header of a record is in one piece.
  *
- * Memory: the ring is reserved when the store is created, and uses only memory that was
- * touched. The budget may be smaller than its size, and may change. The length of the
- * ring follows the budget in steps. It can change when all rounds are between the
- * beginning of the memory and the new end. This is the case once per lap, or after
- * evicting a little more. Until then, memory above the budget is returned to the kernel
- * when its rounds have been evicted. This costs page faults, so it is only temporary.
- * Nothing is allocated while records arrive.
+ * Memory: address space is reserved when the store is created; only touched pages use
+ * memory. The budget can be smaller than the size, and can change. Memory that exceeds it
+ * is returned to the kernel when its rounds have been evicted and no child reads the ring.
+ * Appending records allocates no other memory.
  *
- * The owner sees each record before it is evicted, and adds it to the side-band store.
- * The owner excludes record types that it does not need, which are nearly all records;
- * for these only the header is read.
+ * When a round is evicted, its records are passed to the owner of the store, which adds
+ * them to the side-band store. The owner can exclude one record type, PERF_RECORD_SAMPLE,
+ * which is that of nearly all records. Of these only the header is read.
  *
- * With compression, a round is packed in place when it is closed: chunk by chunk, each
- * behind the one before, and the head moves back. Small rounds do not compress well, so
+ * With compression, a round is packed in place when it is closed. Each packed chunk
+ * follows the previous one, and the head moves back. Small rounds do not compress well, so
  * passes are joined to one round until they fill a chunk. This does not change the order:
- * many passes in one round are sorted like one pass. A round whose first chunk does not
- * become smaller stays uncompressed. A later chunk that does not become smaller is stored
- * as it is, in the space that the first one saved.
+ * many passes in one round are sorted like one pass. A round stays uncompressed if its
+ * first chunk does not shrink by at least 1/16, or if it has more than MAX_CHUNKS chunks. A
+ * later chunk that does not shrink by as much is stored as it is, in the space that the
+ * first one saved.
  *
  *	[hdr [len raw packed...][len raw packed...]...]
  *
- * The store is used by one thread. A forked child may walk its copy.
+ * One thread uses the store. A forked child can walk the rounds that existed at the time of
+ * the fork. It has a copy of the positions, and shares the bytes with the recorder, which
+ * may overwrite the oldest ones. Therefore the child copies a round piece by piece. After
+ * each copy it checks whether the recorder has overwritten the piece, and only then passes
+ * on its records. Bytes that were overwritten are counted in stolen_bytes, and the walk
+ * continues with the first round after them.
  */
 #include "ring-store.h"
 #include "../../event.h"
+#include "ring-memory.h"
 #include "round-codec.h"
 
 #include <internal/lib.h>
@@ -57,10 +62,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-/* Evicted memory is returned to the kernel in steps of this size. */
-#define GRANULE		(256UL * 1024)
 
 /* The size of a chunk before compression; a power of two. */
 #define CHUNK		(256UL * 1024)
@@ -87,52 +88,60 @@ struct chunk_room {
 };
 
 struct ring_store {
-	unsigned char		*base;
-	u64			size;		/* of the memory */
-	u64			lap;		/* of the ring: how much of that it uses */
-	u64			origin;		/* a position at the beginning of the memory */
+	struct ring_memory	*memory;
+	u64			size;		/* the largest budget */
 	u64			budget;
 	u64			tail;
 	u64			head;
 	u64			open;		/* where the open round begins */
-	u64			given_back;	/* memory before this was returned */
 	u64			last_pass;	/* when it ended */
 	bool			is_open;
 	bool			refused;	/* no space for the open round */
+	bool			is_copy;	/* of a child, which shares the memory */
+	u64			read_to;	/* in a child: all before was read, or stolen */
 	ring_store_record_t	evict;
 	ring_store_gone_t	gone;
 	u32			unseen;		/* record type not shown on eviction */
 	void			*data;
 	unsigned char		*bounce;
+	unsigned char		*piece;		/* of a child: PERF_SAMPLE_MAX_SIZE + CHUNK */
 	struct round_codec	*codec;
 	struct chunk_room	*room;
 	struct ring_store_stats	stats;
 };
 
-static inline u64 place(const struct ring_store *rs, u64 pos)
-{
-	return (pos - rs->origin) % rs->lap;
-}
-
-static inline void *at(const struct ring_store *rs, u64 pos)
-{
-	return rs->base + place(rs, pos);
-}
-
 static void copy_in(struct ring_store *rs, u64 pos, const void *from, size_t len)
 {
-	size_t first = min_t(u64, len, rs->lap - place(rs, pos));
+	while (len) {
+		size_t n;
+		void *to = ring_memory__at(rs->memory, pos, &n);
 
-	memcpy(at(rs, pos), from, first);
-	memcpy(rs->base, from + first, len - first);
+		n = min(n, len);
+		memcpy(to, from, n);
+		from += n;
+		pos += n;
+		len -= n;
+	}
 }
 
 static void copy_out(const struct ring_store *rs, u64 pos, void *to, size_t len)
 {
-	size_t first = min_t(u64, len, rs->lap - place(rs, pos));
+	while (len) {
+		size_t n;
+		const void *from = ring_memory__at(rs->memory, pos, &n);
 
-	memcpy(to, at(rs, pos), first);
-	memcpy(to + first, rs->base, len - first);
+		n = min(n, len);
+		memcpy(to, from, n);
+		to += n;
+		pos += n;
+		len -= n;
+	}
+}
+
+/* What was copied from @pos on before this call is what the recorder had stored there. */
+static bool is_intact(const struct ring_store *rs, u64 pos)
+{
+	return !rs->is_copy || ring_memory__taken(rs->memory) <= pos;
 }
 
 /**
@@ -151,28 +160,18 @@ struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void 
 		return NULL;
 
 	size = PERF_ALIGN(size, page_size);
-	rs->base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (rs->base == MAP_FAILED)
-		goto out_free;
-
+	rs->memory = ring_memory__new(size);
 	rs->bounce = malloc(PERF_SAMPLE_MAX_SIZE);
-	if (!rs->bounce)
-		goto out_unmap;
-
+	if (!rs->memory || !rs->bounce) {
+		ring_store__delete(rs);
+		return NULL;
+	}
 	rs->size = size;
-	rs->lap = size;
 	rs->budget = size;
 	rs->evict = evict;
 	rs->unseen = -1;
 	rs->data = data;
 	return rs;
-
-out_unmap:
-	munmap(rs->base, size);
-out_free:
-	free(rs);
-	return NULL;
 }
 
 /**
@@ -217,8 +216,9 @@ void ring_store__delete(struct ring_store *rs)
 		return;
 	round_codec__delete(rs->codec);
 	free(rs->room);
-	munmap(rs->base, rs->size);
+	ring_memory__delete(rs->memory);
 	free(rs->bounce);
+	free(rs->piece);
 	free(rs);
 }
 
@@ -228,39 +228,47 @@ static bool is_record(const struct perf_event_header *header, u64 left)
 	       !(header->size % sizeof(u64)) && header->size <= left;
 }
 
-/* The record at an address, in one piece. */
-static union perf_event *whole_record(struct ring_store *rs, u64 where, u16 size)
+/* The record at a position, in one piece. */
+static union perf_event *whole_record(struct ring_store *rs, u64 pos, void *where, size_t left,
+				      u16 size)
 {
-	if (where + size <= rs->lap)
-		return (union perf_event *)(rs->base + where);
+	if (size <= left)
+		return where;
 
-	copy_out(rs, rs->origin + where, rs->bounce, size);
+	copy_out(rs, pos, rs->bounce, size);
 	return (union perf_event *)rs->bounce;
 }
 
 static inline int walk_plain(struct ring_store *rs, const struct ring_store_round *round,
 			     u32 unseen, ring_store_record_t fn, void *data)
 {
-	u64 where = place(rs, round->pos), left = round->len;
+	u64 pos = round->pos, left = round->len;
+	size_t piece = 0;
+	void *where = NULL;
 
 	while (left) {
-		const struct perf_event_header *header = (void *)(rs->base + where);
-		u16 size = header->size;
+		const struct perf_event_header *header;
+		u16 size;
 
+		if (!piece)
+			where = ring_memory__at(rs->memory, pos, &piece);
+		header = where;
+		size = header->size;
 		if (!is_record(header, left)) {
 			rs->stats.broken_bytes += left;
 			return -EBADMSG;
 		}
 		if (header->type != unseen) {
-			int err = fn(whole_record(rs, where, size), data);
+			int err = fn(whole_record(rs, pos, where, piece, size), data);
 
 			if (err)
 				return err;
 		}
 		left -= size;
+		pos += size;
 		where += size;
-		if (where >= rs->lap)
-			where -= rs->lap;
+		/* The next record is in another segment. */
+		piece = size < piece ? piece - size : 0;
 	}
 	return 0;
 }
@@ -285,6 +293,13 @@ static size_t walk_bytes(unsigned char *bytes, size_t len, u32 unseen, ring_stor
 	return pos;
 }
 
+/* The recorder has taken what is left of a round. */
+static int steal(struct ring_store *rs, u64 left)
+{
+	rs->stats.stolen_bytes += left;
+	return 0;
+}
+
 /* Unpack the chunk at @pos to @to. Return: its size, or 0 if it is broken. */
 static size_t unpack_chunk(struct ring_store *rs, u64 *pos, void *to)
 {
@@ -292,7 +307,7 @@ static size_t unpack_chunk(struct ring_store *rs, u64 *pos, void *to)
 
 	copy_out(rs, *pos, &chunk, sizeof(chunk));
 	*pos += sizeof(chunk);
-	if (chunk.raw > CHUNK || chunk.len > chunk.raw)
+	if (chunk.raw > CHUNK || chunk.len > chunk.raw || chunk.len > CHUNK)
 		return 0;
 	if (chunk.len == chunk.raw) {
 		copy_out(rs, *pos, to, chunk.raw);
@@ -313,9 +328,12 @@ static int walk_packed(struct ring_store *rs, const struct ring_store_round *rou
 	size_t begun = 0;
 
 	while (pos < round->next && begun < PERF_SAMPLE_MAX_SIZE) {
+		u64 from = pos;
 		size_t len = unpack_chunk(rs, &pos, raw + begun), walked;
 		int err = 0;
 
+		if (!is_intact(rs, from))
+			return steal(rs, left);
 		if (!len)
 			break;
 		walked = walk_bytes(raw, begun + len, unseen, fn, data, &err);
@@ -331,11 +349,43 @@ static int walk_packed(struct ring_store *rs, const struct ring_store_round *rou
 	return -EBADMSG;
 }
 
+/* In a child: copy a piece, see that it is intact, and walk what is whole in it. */
+static int walk_copy(struct ring_store *rs, const struct ring_store_round *round,
+		     u32 unseen, ring_store_record_t fn, void *data)
+{
+	u64 pos = round->pos, left = round->len;
+
+	while (left) {
+		size_t len = min_t(u64, left, PERF_SAMPLE_MAX_SIZE + CHUNK), walked;
+		int err = 0;
+
+		copy_out(rs, pos, rs->piece, len);
+		if (!is_intact(rs, pos))
+			return steal(rs, left);
+		walked = walk_bytes(rs->piece, len, unseen, fn, data, &err);
+		if (err)
+			return err;
+		if (!walked) {
+			rs->stats.broken_bytes += left;
+			return -EBADMSG;
+		}
+		pos += walked;
+		left -= walked;
+	}
+	return 0;
+}
+
 static int walk(struct ring_store *rs, const struct ring_store_round *round, u32 unseen,
 		ring_store_record_t fn, void *data)
 {
+	if (round->raw != round->len && !rs->room) {
+		rs->stats.broken_bytes += round->len;
+		return -EBADMSG;
+	}
 	if (round->raw != round->len)
 		return walk_packed(rs, round, unseen, fn, data);
+	if (rs->is_copy)
+		return walk_copy(rs, round, unseen, fn, data);
 	return walk_plain(rs, round, unseen, fn, data);
 }
 
@@ -355,7 +405,7 @@ int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round
 	return walk(rs, round, -1, fn, data);
 }
 
-static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_round *round)
+static void read_round(const struct ring_store *rs, u64 pos, struct ring_store_round *round)
 {
 	struct round_header header;
 
@@ -365,6 +415,25 @@ static void round_at(const struct ring_store *rs, u64 pos, struct ring_store_rou
 	round->raw = header.raw;
 	round->time = header.time;
 	round->next = round->pos + round->len;
+}
+
+static u64 closed_end(const struct ring_store *rs)
+{
+	return rs->is_open ? rs->open : rs->head;
+}
+
+/* A child may find that the header was taken, and with it the way to the next round. */
+static bool round_at(const struct ring_store *rs, u64 pos, struct ring_store_round *round)
+{
+	u64 end = closed_end(rs);
+
+	while (pos < end) {
+		read_round(rs, pos, round);
+		if (is_intact(rs, pos))
+			return true;
+		pos = ring_memory__round_after(rs->memory, ring_memory__taken(rs->memory), end);
+	}
+	return false;
 }
 
 /**
@@ -393,11 +462,6 @@ bool round_group__ends(struct round_group *group, u64 time)
 	return ends;
 }
 
-static u64 closed_end(const struct ring_store *rs)
-{
-	return rs->is_open ? rs->open : rs->head;
-}
-
 /**
  * ring_store__first - get the oldest closed round
  * @rs: the store
@@ -407,10 +471,7 @@ static u64 closed_end(const struct ring_store *rs)
  */
 bool ring_store__first(const struct ring_store *rs, struct ring_store_round *round)
 {
-	if (rs->tail == closed_end(rs))
-		return false;
-	round_at(rs, rs->tail, round);
-	return true;
+	return round_at(rs, rs->tail, round);
 }
 
 /**
@@ -422,32 +483,7 @@ bool ring_store__first(const struct ring_store *rs, struct ring_store_round *rou
  */
 bool ring_store__next(const struct ring_store *rs, struct ring_store_round *round)
 {
-	if (round->next == closed_end(rs))
-		return false;
-	round_at(rs, round->next, round);
-	return true;
-}
-
-/* Return memory that exceeds the budget to the kernel. */
-static void give_back(struct ring_store *rs)
-{
-	u64 from, to;
-
-	if (rs->lap < rs->budget + GRANULE)
-		return;
-
-	/* Memory below the tail is free, up to a ring's length below the head. */
-	from = max(rs->given_back, rs->head > rs->lap ? rs->head - rs->lap : 0);
-	from = max(from, rs->origin);
-	from = PERF_ALIGN(from, GRANULE);
-	to = rs->tail / GRANULE * GRANULE;
-	while (from < to) {
-		u64 len = min(to - from, rs->lap - place(rs, from));
-
-		madvise(at(rs, from), len / page_size * page_size, MADV_DONTNEED);
-		from += len;
-		rs->given_back = from;
-	}
+	return round_at(rs, round->next, round);
 }
 
 static void evict_round(struct ring_store *rs, const struct ring_store_round *round)
@@ -469,41 +505,13 @@ static bool make_room(struct ring_store *rs, u64 len)
 {
 	struct ring_store_round round;
 
-	/* A ring that has not grown to a larger budget yet may be too small. */
-	while (rs->head + len - rs->tail > min(rs->budget, rs->lap)) {
+	while (rs->head + len - rs->tail > rs->budget) {
 		if (!ring_store__first(rs, &round))
 			return false;
 		evict_round(rs, &round);
 	}
-	give_back(rs);
-	return true;
-}
-
-/* Adapt the length of the ring to the budget if possible; @len bytes will be stored. */
-static void follow_budget(struct ring_store *rs, u64 len)
-{
-	u64 want = min_t(u64, max_t(u64, PERF_ALIGN(rs->budget, GRANULE), GRANULE), rs->size);
-	struct ring_store_round round;
-	u64 begin, used;
-
-	if (want == rs->lap || rs->head == rs->origin)
-		return;
-
-	/* Bytes used from the beginning of the memory; a full ring has not wrapped yet. */
-	used = (rs->head - rs->origin - 1) % rs->lap + 1;
-	begin = rs->head - used;
-	if (used > want || (rs->is_open && rs->open < begin))
-		return;
-	/* The last opportunity in this lap. */
-	while (used + len > min(want, rs->lap) && rs->tail < begin && ring_store__first(rs, &round))
-		evict_round(rs, &round);
-	if (rs->tail < begin)
-		return;
-
-	if (want < rs->lap)
-		madvise(rs->base + want, rs->lap - want, MADV_DONTNEED);
-	rs->lap = want;
-	rs->origin = begin;
+	ring_memory__release(rs->memory, rs->tail);
+	return ring_memory__extend(rs->memory, rs->head + len);
 }
 
 /* No space for the open round: drop it completely. */
@@ -524,6 +532,7 @@ static int open_round(struct ring_store *rs)
 	if (!make_room(rs, sizeof(struct round_header)))
 		return -ENOSPC;
 	rs->open = rs->head;
+	ring_memory__note_round(rs->memory, rs->open);
 	rs->head += sizeof(struct round_header);
 	rs->is_open = true;
 	rs->refused = false;
@@ -550,7 +559,6 @@ int ring_store__append(struct ring_store *rs, const void *piece, size_t len)
 	if (rs->refused || !make_room(rs, len))
 		return refuse(rs, len);
 
-	follow_budget(rs, len);
 	copy_in(rs, rs->head, piece, len);
 	rs->head += len;
 	rs->stats.bytes += len;
@@ -646,7 +654,7 @@ void ring_store__set_budget(struct ring_store *rs, size_t budget)
 {
 	rs->budget = min_t(u64, budget, rs->size);
 	make_room(rs, 0);
-	follow_budget(rs, 0);
+	ring_memory__set_budget(rs->memory, rs->budget);
 }
 
 /**
@@ -660,7 +668,97 @@ void ring_store__evict_before(struct ring_store *rs, u64 time)
 
 	while (ring_store__first(rs, &round) && round.time < time)
 		evict_round(rs, &round);
-	give_back(rs);
+	ring_memory__release(rs->memory, rs->tail);
+}
+
+/**
+ * ring_store__fence - a child is about to be forked that walks the rounds
+ * @rs: the store, without an open round
+ *
+ * From then on rounds may be evicted, but their memory is kept for the child, as long as
+ * there is a reserve.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ring_store__fence(struct ring_store *rs)
+{
+	/* Not in the child: memory may be short. */
+	if (!rs->piece)
+		rs->piece = malloc(PERF_SAMPLE_MAX_SIZE + CHUNK);
+	if (!rs->piece)
+		return -ENOMEM;
+	ring_memory__fence(rs->memory);
+	return 0;
+}
+
+/* ring_store__unfence - there is no child any more */
+void ring_store__unfence(struct ring_store *rs)
+{
+	ring_memory__unfence(rs->memory);
+}
+
+/* ring_store__forked - in the child: the memory is shared from now on */
+void ring_store__forked(struct ring_store *rs)
+{
+	rs->is_copy = true;
+}
+
+/**
+ * ring_store__walk_again - in the child: all rounds that are left are needed
+ * @rs: the store
+ *
+ * To be called before the first walk, also when a previous attempt has failed. What that
+ * one had passed may have been overwritten since. It counts as stolen then.
+ */
+void ring_store__walk_again(struct ring_store *rs)
+{
+	if (rs->is_copy)
+		ring_memory__passed(rs->memory, 0);
+}
+
+/**
+ * ring_store__walk_last - in the child: what is walked from now on is not walked again
+ * @rs: the store
+ *
+ * ring_store__passed() is called for each round.
+ */
+void ring_store__walk_last(struct ring_store *rs)
+{
+	rs->stats.stolen_bytes = 0;
+	rs->read_to = rs->tail;
+}
+
+/**
+ * ring_store__passed - in the child: a round is not needed any more, nor those before it
+ * @rs: the store
+ * @round: the round
+ */
+void ring_store__passed(struct ring_store *rs, const struct ring_store_round *round)
+{
+	u64 begin = round->pos - sizeof(struct round_header);
+
+	if (!rs->is_copy)
+		return;
+	if (begin > rs->read_to)
+		rs->stats.stolen_bytes += begin - rs->read_to;
+	rs->read_to = round->next;
+	ring_memory__passed(rs->memory, round->next);
+}
+
+/* ring_store__stolen - in the child, after the last walk: bytes that could not be read */
+u64 ring_store__stolen(const struct ring_store *rs)
+{
+	u64 end = closed_end(rs);
+
+	if (!rs->is_copy)
+		return 0;
+	return rs->stats.stolen_bytes + (end > rs->read_to ? end - rs->read_to : 0);
+}
+
+/* ring_store__memory - bytes of memory that the ring takes */
+u64 ring_store__memory(const struct ring_store *rs)
+{
+	return ring_memory__used(rs->memory);
 }
 
 u64 ring_store__tail(const struct ring_store *rs)

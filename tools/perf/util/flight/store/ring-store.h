@@ -68,6 +68,7 @@ struct round_group {
  * @evicted_bytes: bytes of their records
  * @refused_bytes: bytes of records that did not fit
  * @broken_bytes: bytes that are not valid records
+ * @stolen_bytes: in a child: bytes that the recorder has overwritten before they were read
  */
 struct ring_store_stats {
 	u64		bytes;
@@ -77,6 +78,7 @@ struct ring_store_stats {
 	u64		evicted_bytes;
 	u64		refused_bytes;
 	u64		broken_bytes;
+	u64		stolen_bytes;
 };
 
 struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void *data);
@@ -98,6 +100,15 @@ bool ring_store__first(const struct ring_store *rs, struct ring_store_round *rou
 bool ring_store__next(const struct ring_store *rs, struct ring_store_round *round);
 int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
 		     ring_store_record_t fn, void *data);
+
+int ring_store__fence(struct ring_store *rs);
+void ring_store__unfence(struct ring_store *rs);
+void ring_store__forked(struct ring_store *rs);
+void ring_store__walk_again(struct ring_store *rs);
+void ring_store__walk_last(struct ring_store *rs);
+void ring_store__passed(struct ring_store *rs, const struct ring_store_round *round);
+u64 ring_store__stolen(const struct ring_store *rs);
+u64 ring_store__memory(const struct ring_store *rs);
 
 u64 ring_store__tail(const struct ring_store *rs);
 u64 ring_store__head(const struct ring_store *rs);

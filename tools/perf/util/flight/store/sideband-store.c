@@ -24,10 +24,9 @@
  *
  *	process -- by pid; owns its threads; removed with the last of them
  *	  thread -- by tid; its name, its namespaces
- *	  maps -- disjoint mappings, sorted by address; after a fork parent and child
- *	      share them until one of them changes
- *	    map -- one PERF_RECORD_MMAP or MMAP2, reduced to the part that later
- *	      mappings do not cover
+ *	  maps -- disjoint mappings, sorted by address, each of a PERF_RECORD_MMAP or
+ *	      MMAP2, reduced to the part that later mappings do not cover. Processes
+ *	      share the names, and after a fork all maps; see map-set.c.
  *	kernel record -- by type and key (address, id): kernel and modules, ksymbol,
  *	      bpf_event, cgroup, text_poke; a later record replaces an earlier one
  *
@@ -38,13 +37,22 @@
  * Bounds: all memory is counted, including an estimate of the overhead of malloc(), and
  * never exceeds the limit. Records that would exceed it are dropped and counted. Memory
  * use follows the number of tasks that exist at the same time. If exits are lost
- * (PERF_RECORD_LOST), processes would stay forever. The owner then marks processes that
- * no longer exist (sideband_store__doubt). They are removed when everything that the
- * ring held at that time has been folded (sideband_store__settle). The kernel does not
+ * (PERF_RECORD_LOST), processes would stay forever. The owner then asks for a search for
+ * processes that no longer exist (sideband_store__doubt_all). They are marked, and removed
+ * when everything that the ring held at that time has been folded. The kernel does not
  * record the removal of a cgroup either, and does not reuse its id; cgroups are handled
  * in the same way.
+ *
+ * The search is a system call for each process, 100,000 of them on a large machine. The
+ * thread that reads the buffers cannot wait for this. Each pass looks at a share
+ * (sideband_store__doubt), from where the last one ended. What it marks goes to the end
+ * of a queue; positions in the ring only grow, so the queue is sorted by the position up
+ * to which records may refer to the object. sideband_store__settle() removes a share from
+ * its front. A search that is asked for during another one begins after that one.
  */
 #include "sideband-store.h"
+#include "map-set.h"
+#include "sideband-memory.h"
 #include "../../cgroup.h"
 #include "../../event.h"
 
@@ -59,33 +67,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Overhead of an allocation. */
-#define MALLOC_OVERHEAD		16
+/* Costs of a look at a cgroup, which opens it, in those of a look at a process. */
+#define CGROUP_COST		16
 
 /**
- * struct map_record - one mapping
- * @refcnt: number of sets of maps that contain it
- * @size: bytes of @event, without a sample_id
- * @event: the record
+ * struct doubt - an object that may no longer exist
+ * @list: in the queue of the store; empty: it is not in doubt
+ * @until: position in the ring up to which records may refer to it
  */
-struct map_record {
-	int			refcnt;
-	u16			size;
-	union perf_event	*event;
-};
-
-struct map_set {
-	int			refcnt;
-	int			nr;
-	int			room;
-	struct map_record	**maps;
+struct doubt {
+	struct list_head	list;
+	u64			until;
 };
 
 struct process {
 	struct rb_node		node;
 	pid_t			pid;
 	pid_t			ppid;
-	u64			doubt;		/* remove at this position; 0: keep */
+	struct doubt		doubt;
 	struct map_set		*maps;
 	struct list_head	threads;
 };
@@ -104,18 +103,41 @@ struct kernel_record {
 	struct rb_node		node;
 	u32			type;
 	u64			key;
-	u64			doubt;		/* as of a process */
+	struct doubt		doubt;
 	u16			size;
 	union perf_event	*event;
 };
 
+enum search_state {
+	SEARCH_NONE,
+	SEARCH_CGROUPS,
+	SEARCH_PROCESSES,
+};
+
+/**
+ * struct search - a search for what no longer exists
+ * @state: what it looks at
+ * @again: another one is wanted after it
+ * @cgroup: where it goes on
+ * @pid: likewise
+ */
+struct search {
+	enum search_state	state;
+	bool			again;
+	u64			cgroup;
+	s64			pid;
+};
+
 struct sideband_store {
-	size_t			limit;
+	struct sideband_memory	memory;
 	size_t			id_hdr_size;
+	struct map_table	*maps;
 	struct rb_root		processes;
 	struct rb_root		threads;
 	struct rb_root		kernel;
-	bool			doubts;
+	struct search		search;
+	struct list_head	doubts;			/* processes */
+	struct list_head	cgroup_doubts;
 	struct sideband_stats	stats;
 };
 
@@ -123,23 +145,12 @@ struct sideband_store {
 
 static void *ss_alloc(struct sideband_store *ss, size_t size)
 {
-	void *p = NULL;
-
-	if (ss->stats.used + size + MALLOC_OVERHEAD <= ss->limit)
-		p = zalloc(size);
-	if (p)
-		ss->stats.used += size + MALLOC_OVERHEAD;
-	else
-		ss->stats.dropped++;
-	return p;
+	return sideband_memory__alloc(&ss->memory, size);
 }
 
 static void ss_free(struct sideband_store *ss, void *p, size_t size)
 {
-	if (!p)
-		return;
-	ss->stats.used -= size + MALLOC_OVERHEAD;
-	free(p);
+	sideband_memory__free(&ss->memory, p, size);
 }
 
 static void *ss_dup(struct sideband_store *ss, const void *from, size_t size)
@@ -156,165 +167,6 @@ static void free_string(struct sideband_store *ss, char **s)
 	if (*s)
 		ss_free(ss, *s, strlen(*s) + 1);
 	*s = NULL;
-}
-
-/* Maps */
-
-static void map__put(struct sideband_store *ss, struct map_record *map)
-{
-	if (--map->refcnt)
-		return;
-	ss_free(ss, map->event, map->size);
-	ss_free(ss, map, sizeof(*map));
-	ss->stats.maps--;
-}
-
-static struct map_record *map__new(struct sideband_store *ss, const union perf_event *event,
-				   size_t size)
-{
-	struct map_record *map = ss_alloc(ss, sizeof(*map));
-
-	if (!map)
-		return NULL;
-	map->event = ss_dup(ss, event, size);
-	if (!map->event) {
-		ss_free(ss, map, sizeof(*map));
-		return NULL;
-	}
-	map->refcnt = 1;
-	map->size = size;
-	ss->stats.maps++;
-	return map;
-}
-
-/* MMAP and MMAP2 start with the same fields. */
-static u64 map__start(const struct map_record *map)
-{
-	return map->event->mmap.start;
-}
-
-static u64 map__end(const struct map_record *map)
-{
-	return map->event->mmap.start + map->event->mmap.len;
-}
-
-static void map_set__put(struct sideband_store *ss, struct map_set *set)
-{
-	if (!set || --set->refcnt)
-		return;
-	for (int i = 0; i < set->nr; i++)
-		map__put(ss, set->maps[i]);
-	ss_free(ss, set->maps, set->room * sizeof(*set->maps));
-	ss_free(ss, set, sizeof(*set));
-}
-
-static struct map_set *map_set__new(struct sideband_store *ss, int room)
-{
-	struct map_set *set = ss_alloc(ss, sizeof(*set));
-
-	if (!set)
-		return NULL;
-	set->maps = ss_alloc(ss, room * sizeof(*set->maps));
-	if (!set->maps) {
-		ss_free(ss, set, sizeof(*set));
-		return NULL;
-	}
-	set->refcnt = 1;
-	set->room = room;
-	return set;
-}
-
-/* Unshare the maps, with space for @more; NULL if there is no memory. */
-static struct map_set *process__own_maps(struct sideband_store *ss, struct process *process,
-					 int more)
-{
-	struct map_set *old = process->maps, *set;
-	int nr = old ? old->nr : 0;
-
-	if (old && old->refcnt == 1 && old->nr + more <= old->room)
-		return old;
-
-	set = map_set__new(ss, max(8, nr + nr / 2 + more));
-	if (!set)
-		return NULL;
-	for (int i = 0; i < nr; i++) {
-		set->maps[i] = old->maps[i];
-		set->maps[i]->refcnt++;
-	}
-	set->nr = nr;
-	map_set__put(ss, old);
-	process->maps = set;
-	return set;
-}
-
-/* The first map that ends above @start. */
-static int map_set__find(const struct map_set *set, u64 start)
-{
-	int first = 0, end = set->nr;
-
-	while (first < end) {
-		int middle = first + (end - first) / 2;
-
-		if (map__end(set->maps[middle]) <= start)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
-}
-
-/* A copy of the part of a map between two addresses; the map itself may be shared. */
-static struct map_record *map__cut(struct sideband_store *ss, const struct map_record *map,
-				   u64 start, u64 end)
-{
-	struct map_record *part = map__new(ss, map->event, map->size);
-
-	if (!part)
-		return NULL;
-	part->event->mmap.pgoff += start - part->event->mmap.start;
-	part->event->mmap.start = start;
-	part->event->mmap.len = end - start;
-	return part;
-}
-
-/* Insert @map, replacing everything that it covers. */
-static int map_set__insert(struct sideband_store *ss, struct map_set *set,
-			   struct map_record *map)
-{
-	u64 start = map__start(map), end = map__end(map);
-	int first = map_set__find(set, start), last = first;
-	struct map_record *left = NULL, *right = NULL;
-	int nr = 0;
-
-	while (last < set->nr && map__start(set->maps[last]) < end)
-		last++;
-
-	if (first < last && map__start(set->maps[first]) < start) {
-		left = map__cut(ss, set->maps[first], map__start(set->maps[first]), start);
-		if (!left)
-			return -ENOMEM;
-	}
-	if (first < last && map__end(set->maps[last - 1]) > end) {
-		right = map__cut(ss, set->maps[last - 1], end, map__end(set->maps[last - 1]));
-		if (!right) {
-			if (left)
-				map__put(ss, left);
-			return -ENOMEM;
-		}
-	}
-
-	for (int i = first; i < last; i++)
-		map__put(ss, set->maps[i]);
-	nr = 1 + !!left + !!right;
-	memmove(set->maps + first + nr, set->maps + last,
-		(set->nr - last) * sizeof(*set->maps));
-	set->nr += nr - (last - first);
-	if (left)
-		set->maps[first++] = left;
-	set->maps[first++] = map;
-	if (right)
-		set->maps[first] = right;
-	return 0;
 }
 
 /* Processes and threads */
@@ -363,7 +215,8 @@ static void free_process(struct sideband_store *ss, struct process *process)
 
 	list_for_each_entry_safe(thread, tmp, &process->threads, list)
 		free_thread(ss, thread);
-	map_set__put(ss, process->maps);
+	map_set__put(process->maps, ss->maps);
+	list_del(&process->doubt.list);
 	rb_erase(&process->node, &ss->processes);
 	ss_free(ss, process, sizeof(*process));
 	ss->stats.processes--;
@@ -397,6 +250,7 @@ static struct process *findnew_process(struct sideband_store *ss, pid_t pid)
 	process->pid = pid;
 	process->ppid = -1;
 	INIT_LIST_HEAD(&process->threads);
+	INIT_LIST_HEAD(&process->doubt.list);
 	rb_link_node(&process->node, parent, p);
 	rb_insert_color(&process->node, &ss->processes);
 	ss->stats.processes++;
@@ -468,7 +322,7 @@ static void exec_process(struct sideband_store *ss, struct thread_state *survivo
 		if (thread != survivor)
 			free_thread(ss, thread);
 	}
-	map_set__put(ss, process->maps);
+	map_set__put(process->maps, ss->maps);
 	process->maps = NULL;
 }
 
@@ -513,10 +367,8 @@ static int fold_fork(struct sideband_store *ss, const union perf_event *event,
 
 	thread->process->ppid = ppid;
 	from = find_process(ss, ppid);
-	if (!synthesized && from && from->maps) {
-		thread->process->maps = from->maps;
-		from->maps->refcnt++;
-	}
+	if (!synthesized && from)
+		thread->process->maps = map_set__get(from->maps);
 	return 0;
 }
 
@@ -536,8 +388,6 @@ static int fold_kernel(struct sideband_store *ss, const union perf_event *event,
 static int fold_mmap(struct sideband_store *ss, const union perf_event *event, size_t size)
 {
 	struct thread_state *thread;
-	struct map_record *map;
-	struct map_set *set;
 
 	if (event->mmap.pid == (u32)-1)
 		return fold_kernel(ss, event, size, event->mmap.start);
@@ -547,17 +397,7 @@ static int fold_mmap(struct sideband_store *ss, const union perf_event *event, s
 	thread = findnew_thread(ss, event->mmap.pid, event->mmap.tid);
 	if (!thread)
 		return -ENOMEM;
-	set = process__own_maps(ss, thread->process, 2);
-	if (!set)
-		return -ENOMEM;
-	map = map__new(ss, event, size);
-	if (!map)
-		return -ENOMEM;
-	if (map_set__insert(ss, set, map)) {
-		map__put(ss, map);
-		return -ENOMEM;
-	}
-	return 0;
+	return map_set__add(&thread->process->maps, ss->maps, event, size);
 }
 
 static int fold_namespaces(struct sideband_store *ss, const union perf_event *event,
@@ -592,6 +432,7 @@ static int compare_kernel(const struct kernel_record *record, u32 type, u64 key)
 static void free_kernel(struct sideband_store *ss, struct kernel_record *record)
 {
 	rb_erase(&record->node, &ss->kernel);
+	list_del(&record->doubt.list);
 	ss_free(ss, record->event, record->size);
 	ss_free(ss, record, sizeof(*record));
 	ss->stats.kernel--;
@@ -621,6 +462,7 @@ static struct kernel_record *findnew_kernel(struct sideband_store *ss, u32 type,
 		return NULL;
 	record->type = type;
 	record->key = key;
+	INIT_LIST_HEAD(&record->doubt.list);
 	rb_link_node(&record->node, parent, p);
 	rb_insert_color(&record->node, &ss->kernel);
 	ss->stats.kernel++;
@@ -644,7 +486,7 @@ static int fold_kernel(struct sideband_store *ss, const union perf_event *event,
 	ss_free(ss, record->event, record->size);
 	record->event = copy;
 	record->size = size;
-	record->doubt = 0;
+	list_del_init(&record->doubt.list);
 	return 0;
 }
 
@@ -736,58 +578,123 @@ static bool cgroup_is(const char *path, u64 id)
 	return !read_cgroup_id(&cgroup) && cgroup.id == id;
 }
 
-/* In a container, where the root cgroup is not visible, paths cannot be checked. */
-static void doubt_cgroups(struct sideband_store *ss, u64 until)
+static void doubt__add(struct doubt *doubt, struct list_head *queue, u64 until)
 {
-	bool sees_all = cgroup_is("/", 1);
-	struct rb_node *node;
+	if (!list_empty(&doubt->list))
+		return;
+	doubt->until = until;
+	list_add_tail(&doubt->list, queue);
+}
 
-	for (node = rb_first(&ss->kernel); node && sees_all; node = rb_next(node)) {
+/* The cgroup with the lowest id from @id on. */
+static struct kernel_record *next_cgroup(const struct sideband_store *ss, u64 id)
+{
+	struct rb_node *node = ss->kernel.rb_node;
+	struct kernel_record *found = NULL;
+
+	while (node) {
 		struct kernel_record *record = rb_entry(node, struct kernel_record, node);
 
-		if (record->type == PERF_RECORD_CGROUP && !record->doubt &&
-		    !cgroup_is(record->event->cgroup.path, record->key)) {
-			record->doubt = until;
-			ss->doubts = true;
+		if (compare_kernel(record, PERF_RECORD_CGROUP, id) <= 0) {
+			found = record;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
 		}
 	}
+	return found && found->type == PERF_RECORD_CGROUP ? found : NULL;
+}
+
+/* The process with the lowest pid from @pid on. */
+static struct process *next_process(const struct sideband_store *ss, s64 pid)
+{
+	struct rb_node *node = ss->processes.rb_node;
+	struct process *found = NULL;
+
+	while (node) {
+		struct process *process = rb_entry(node, struct process, node);
+
+		if (pid <= process->pid) {
+			found = process;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+static void search__begin(struct search *search)
+{
+	*search = (struct search) { .state = SEARCH_CGROUPS };
+}
+
+/* In a container, where the root cgroup is not visible, paths cannot be checked. */
+static void search_cgroup(struct sideband_store *ss, u64 until)
+{
+	struct kernel_record *record = next_cgroup(ss, ss->search.cgroup);
+
+	/* The last id of all would be looked at again and again. */
+	if (!record || record->key == -1ULL || (!ss->search.cgroup && !cgroup_is("/", 1))) {
+		ss->search.state = SEARCH_PROCESSES;
+		ss->search.pid = 1;
+		return;
+	}
+	ss->search.cgroup = record->key + 1;
+	if (!cgroup_is(record->event->cgroup.path, record->key))
+		doubt__add(&record->doubt, &ss->cgroup_doubts, until);
+}
+
+static void search_process(struct sideband_store *ss, u64 until)
+{
+	struct process *process = next_process(ss, ss->search.pid);
+
+	if (!process) {
+		bool again = ss->search.again;
+
+		ss->search.state = SEARCH_NONE;
+		if (again)
+			search__begin(&ss->search);
+		return;
+	}
+	ss->search.pid = (s64)process->pid + 1;
+	if (kill(process->pid, 0) && errno == ESRCH)
+		doubt__add(&process->doubt, &ss->doubts, until);
 }
 
 /**
- * sideband_store__doubt - mark processes and cgroups that no longer exist
+ * sideband_store__doubt_all - search for processes and cgroups that no longer exist
  * @ss: the store
- * @until: position in the ring store up to which records may refer to them
+ *
+ * The search is done by sideband_store__doubt().
  */
-void sideband_store__doubt(struct sideband_store *ss, u64 until)
+void sideband_store__doubt_all(struct sideband_store *ss)
 {
-	struct rb_node *node;
-
-	doubt_cgroups(ss, until);
-	for (node = rb_first(&ss->processes); node; node = rb_next(node)) {
-		struct process *process = rb_entry(node, struct process, node);
-
-		if (!process->doubt && process->pid > 0 &&
-		    kill(process->pid, 0) && errno == ESRCH) {
-			process->doubt = until;
-			ss->doubts = true;
-		}
-	}
+	if (ss->search.state == SEARCH_NONE)
+		search__begin(&ss->search);
+	else
+		ss->search.again = true;
 }
 
-static void settle_cgroups(struct sideband_store *ss, u64 now)
+/**
+ * sideband_store__doubt - continue the search for what no longer exists
+ * @ss: the store
+ * @until: position in the ring store up to which records may refer to it; it never
+ *	decreases
+ * @share: how much to look at: a process costs 1
+ */
+void sideband_store__doubt(struct sideband_store *ss, u64 until, unsigned int share)
 {
-	struct rb_node *node, *next;
+	unsigned int done = 0;
 
-	for (node = rb_first(&ss->kernel); node; node = next) {
-		struct kernel_record *record = rb_entry(node, struct kernel_record, node);
-
-		next = rb_next(node);
-		if (!record->doubt)
-			continue;
-		if (record->doubt <= now)
-			free_kernel(ss, record);
-		else
-			ss->doubts = true;
+	while (done < share && ss->search.state != SEARCH_NONE) {
+		if (ss->search.state == SEARCH_CGROUPS) {
+			search_cgroup(ss, until);
+			done += CGROUP_COST;
+		} else {
+			search_process(ss, until);
+			done++;
+		}
 	}
 }
 
@@ -795,26 +702,24 @@ static void settle_cgroups(struct sideband_store *ss, u64 now)
  * sideband_store__settle - remove marked objects that no record refers to any more
  * @ss: the store
  * @now: position in the ring store up to which records have been folded
+ * @share: how many to remove at most
  */
-void sideband_store__settle(struct sideband_store *ss, u64 now)
+void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int share)
 {
-	struct rb_node *node, *next;
+	struct kernel_record *record, *next_record;
+	struct process *process, *next;
 
-	if (!ss->doubts)
-		return;
-
-	ss->doubts = false;
-	settle_cgroups(ss, now);
-	for (node = rb_first(&ss->processes); node; node = next) {
-		struct process *process = rb_entry(node, struct process, node);
-
-		next = rb_next(node);
-		if (!process->doubt)
-			continue;
-		if (process->doubt <= now)
-			free_process(ss, process);
-		else
-			ss->doubts = true;
+	list_for_each_entry_safe(record, next_record, &ss->cgroup_doubts, doubt.list) {
+		if (record->doubt.until > now || !share)
+			break;
+		free_kernel(ss, record);
+		share--;
+	}
+	list_for_each_entry_safe(process, next, &ss->doubts, doubt.list) {
+		if (process->doubt.until > now || !share)
+			break;
+		free_process(ss, process);
+		share--;
 	}
 }
 
@@ -894,18 +799,29 @@ static int emit_thread(struct emitter *e, const struct thread_state *thread)
 	return err ?: emit_comm(e, thread);
 }
 
+/* The process whose maps are emitted. */
+struct map_emitter {
+	struct emitter	*e;
+	pid_t		pid;
+};
+
+static int emit_map(const union perf_event *event, size_t size, void *data)
+{
+	struct map_emitter *me = data;
+
+	return emit_record(me->e, event, size, me->pid);
+}
+
 static int emit_process(struct emitter *e, const struct process *process)
 {
+	struct map_emitter me = { .e = e, .pid = process->pid };
 	struct thread_state *leader = find_thread(e->ss, process->pid), *thread;
 	int err = 0;
 
 	if (leader)
 		err = emit_thread(e, leader);
-	for (int i = 0; !err && process->maps && i < process->maps->nr; i++) {
-		const struct map_record *map = process->maps->maps[i];
-
-		err = emit_record(e, map->event, map->size, process->pid);
-	}
+	if (!err)
+		err = map_set__emit(process->maps, e->ss->maps, emit_map, &me);
 	list_for_each_entry(thread, &process->threads, list) {
 		if (!err && thread != leader)
 			err = emit_thread(e, thread);
@@ -962,8 +878,16 @@ struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size)
 
 	if (!ss)
 		return NULL;
-	ss->limit = limit;
+	ss->memory.limit = limit;
+	ss->memory.stats = &ss->stats;
+	ss->maps = map_table__new(&ss->memory);
+	if (!ss->maps) {
+		free(ss);
+		return NULL;
+	}
 	ss->id_hdr_size = id_hdr_size;
+	INIT_LIST_HEAD(&ss->doubts);
+	INIT_LIST_HEAD(&ss->cgroup_doubts);
 	ss->processes = RB_ROOT;
 	ss->threads = RB_ROOT;
 	ss->kernel = RB_ROOT;
@@ -985,6 +909,7 @@ void sideband_store__delete(struct sideband_store *ss)
 		free_process(ss, rb_entry(node, struct process, node));
 	while ((node = rb_first(&ss->kernel)) != NULL)
 		free_kernel(ss, rb_entry(node, struct kernel_record, node));
+	map_table__delete(ss->maps);
 	free(ss);
 }
 

@@ -2,6 +2,8 @@
 #ifndef __PERF_FLIGHT_SIDEBAND_STORE_H
 #define __PERF_FLIGHT_SIDEBAND_STORE_H
 
+#include "sideband-memory.h"
+
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,23 +12,12 @@
 union perf_event;
 struct sideband_store;
 
-/**
- * struct sideband_stats - content of the store
- * @used: bytes of memory
- * @processes: processes described
- * @threads: their threads
- * @maps: their mappings; those shared after a fork are counted once
- * @kernel: records that describe the kernel
- * @dropped: records dropped because of the limit or missing memory
+/*
+ * What a pass may look at and remove: some milliseconds, as a process has some 50 maps of
+ * files that are anywhere in memory.
  */
-struct sideband_stats {
-	size_t		used;
-	u64		processes;
-	u64		threads;
-	u64		maps;
-	u64		kernel;
-	u64		dropped;
-};
+#define SIDEBAND_DOUBT_SHARE	1024
+#define SIDEBAND_SETTLE_SHARE	256
 
 /**
  * typedef sideband_store_emit_t - process a record of the description
@@ -45,8 +36,9 @@ void sideband_store__set_id_hdr_size(struct sideband_store *ss, size_t id_hdr_si
 bool sideband_store__is_sideband(const union perf_event *event);
 int sideband_store__fold(struct sideband_store *ss, const union perf_event *event);
 
-void sideband_store__doubt(struct sideband_store *ss, u64 until);
-void sideband_store__settle(struct sideband_store *ss, u64 now);
+void sideband_store__doubt_all(struct sideband_store *ss);
+void sideband_store__doubt(struct sideband_store *ss, u64 until, unsigned int share);
+void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int share);
 
 bool sideband_store__knows(const struct sideband_store *ss, pid_t pid);
 int sideband_store__emit(struct sideband_store *ss, sideband_store_wanted_t wanted,

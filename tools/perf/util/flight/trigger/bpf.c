@@ -169,6 +169,7 @@ static int bpf_parse(struct flight_trigger *t __maybe_unused, const char *arg __
 
 const struct flight_trigger_ops flight_trigger_bpf = {
 	.name	= "bpf",
+	.by_itself = true,
 	.parse	= bpf_parse,
 	.start	= bpf_start,
 	.hits	= bpf_hits,

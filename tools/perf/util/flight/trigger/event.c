@@ -9,7 +9,6 @@
  *
  *	event:sched:sched_process_exec/filename ~ "*crash*"/	tracepoint with a filter
  *	event:page-faults/period=100000/			other event with its terms
- *	event:bpf-output/name=alarm,no-inherit=1/		likewise
  *
  * A name with a colon before the first slash is a tracepoint (or a probe), and the text
  * between the first and the last slash is its filter. Everything else is passed to the event
@@ -29,6 +28,7 @@
 #include "../../target.h"
 #include "../../trace-event.h"
 
+#include <api/fs/fs.h>
 #include <perf/mmap.h>
 #include <internal/lib.h>
 #include <linux/err.h>
@@ -120,8 +120,9 @@ static void set_attributes(struct watched *w)
 		attr->disabled = 1;
 		attr->inherit = 0;
 		evsel__set_sample_bit(evsel, TID);
+		evsel__set_sample_bit(evsel, TIME);
 		evsel__set_sample_bit(evsel, CPU);
-		if (attr->type == PERF_TYPE_TRACEPOINT || evsel__is_bpf_output(evsel))
+		if (attr->type == PERF_TYPE_TRACEPOINT)
 			evsel__set_sample_bit(evsel, RAW);
 	}
 }
@@ -146,12 +147,31 @@ static int event_parse(struct flight_trigger *t, const char *arg)
 		err = parse_name(w);
 	if (err)
 		return err;
+	evlist__for_each_entry(w->evlist, evsel) {
+		/* A program would need the file of the event, which nobody gives it. */
+		if (evsel__is_bpf_output(evsel)) {
+			pr_err("--trigger: no BPF program can write to event:%s. Let it write to a ring buffer map, and use bpf:PINNED_MAP.\n",
+			       w->name);
+			return -EINVAL;
+		}
+	}
 	set_attributes(w);
 	evlist__for_each_entry(w->evlist, evsel) {
 		if (w->filter && evsel__set_filter(evsel, w->filter))
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* The time of a hit is that of the kernel, on the clock of what is recorded. */
+static void set_clock(struct watched *w, clockid_t clockid)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(w->evlist, evsel) {
+		evsel->core.attr.use_clockid = clockid >= 0;
+		evsel->core.attr.clockid = max(clockid, 0);
+	}
 }
 
 static int open_events(struct watched *w)
@@ -169,8 +189,7 @@ static int open_events(struct watched *w)
 		evlist__set_id_pos(w->evlist);
 	}
 	evlist__for_each_entry(w->evlist, evsel) {
-		err = evsel__open(evsel, w->evlist->core.user_requested_cpus,
-				  w->evlist->core.threads);
+		err = evsel__open(evsel, evsel->core.cpus, evsel->core.threads);
 		if (err < 0) {
 			char text[BUFSIZ];
 
@@ -192,8 +211,10 @@ static int event_start(struct flight_trigger *t)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct watched *w = t->priv;
-	int err = open_events(w);
+	int err;
 
+	set_clock(w, t->host->clockid);
+	err = open_events(w);
 	if (err)
 		return err;
 	t->fd = epoll_create1(EPOLL_CLOEXEC);
@@ -207,27 +228,59 @@ static int event_start(struct flight_trigger *t)
 	return 0;
 }
 
-/* The content of the record as one line of text. */
-static void put_raw(struct evsel *evsel __maybe_unused, const struct perf_sample *sample, FILE *f)
+/* The content of a tracepoint as one line of text. */
+static void put_raw(struct evsel *evsel __maybe_unused,
+		    const struct perf_sample *sample __maybe_unused, FILE *f __maybe_unused)
 {
-	const char *text = sample->raw_data;
-
 #ifdef HAVE_LIBTRACEEVENT
 	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && !IS_ERR_OR_NULL(evsel->tp_format)) {
 		fprintf(f, ": ");
 		event_format__fprintf(evsel->tp_format, sample->cpu, sample->raw_data,
 				      sample->raw_size, f);
-		return;
 	}
 #endif
-	if (!evsel__is_bpf_output(evsel))
-		return;
-	fprintf(f, ": ");
-	for (u32 i = 0; i < sample->raw_size && text[i]; i++)
-		fputc(text[i], f);
 }
 
-static void set_reason(struct flight_trigger *t, union perf_event *event)
+/* Of a signal that is generated: the task that it is sent to, not the sender. */
+static bool set_target(struct flight_trigger *t, struct evsel *evsel, struct perf_sample *sample)
+{
+#ifdef HAVE_LIBTRACEEVENT
+	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && !IS_ERR_OR_NULL(evsel->tp_format) &&
+	    !strcmp(evsel->tp_format->name, "signal_generate") && sample->raw_data) {
+		const char *comm = evsel__rawptr(evsel, sample, "comm");
+
+		t->cause.pid = evsel__intval(evsel, sample, "pid");
+		if (comm)
+			scnprintf(t->cause.comm, sizeof(t->cause.comm), "%.16s", comm);
+		return true;
+	}
+#endif
+	return false;
+}
+
+/* The task in whose context it happened. A name that cannot be read is not known. */
+static void set_cause(struct flight_trigger *t, struct evsel *evsel, struct perf_sample *sample)
+{
+	char path[32], *comm = NULL;
+	size_t len;
+
+	if (set_target(t, evsel, sample) || (s32)sample->pid <= 0)
+		return;
+	t->cause.pid = sample->pid;
+	scnprintf(path, sizeof(path), "%d/comm", sample->pid);
+	if (procfs__read_str(path, &comm, &len))
+		return;
+	scnprintf(t->cause.comm, sizeof(t->cause.comm), "%.*s", (int)strcspn(comm, "\n"), comm);
+	free(comm);
+}
+
+/*
+ * The reason is the earliest hit of a look.
+ * @told: there is a reason, of a hit at @t->hit_at
+ *
+ * Return: whether there is one now.
+ */
+static bool set_reason(struct flight_trigger *t, union perf_event *event, bool told)
 {
 	struct watched *w = t->priv;
 	struct evsel *evsel = evlist__event2evsel(w->evlist, event);
@@ -236,23 +289,42 @@ static void set_reason(struct flight_trigger *t, union perf_event *event)
 	size_t len = 0;
 	FILE *f;
 
-	if (!evsel || evsel__parse_sample(evsel, event, &sample))
-		return;
+	if (!evsel || evsel__parse_sample(evsel, event, &sample) ||
+	    (told && sample.time >= t->hit_at))
+		return told;
 	f = open_memstream(&text, &len);
 	if (!f)
-		return;
+		return told;
 	fprintf(f, "%s by pid %d on CPU %u", evsel__name(evsel), sample.pid, sample.cpu);
 	if (sample.raw_data && sample.raw_size)
 		put_raw(evsel, &sample, f);
-	if (!fclose(f))
+	if (!fclose(f)) {
+		t->hit_at = sample.time;
+		t->cause = (struct flight_cause) {};
+		set_cause(t, evsel, &sample);
 		flight_trigger__set_reason(t, text);
+		told = true;
+	}
 	free(text);
+	return told;
 }
 
-static unsigned int read_map(struct flight_trigger *t, struct mmap *map)
+/* No record tells of the hits: the buffers had no room for them. */
+static void set_lost_reason(struct flight_trigger *t, unsigned int hits)
 {
+	struct watched *w = t->priv;
+	char text[sizeof(t->reason)];
+
+	scnprintf(text, sizeof(text), "%u records of %s were lost", hits,
+		  evsel__name(evlist__first(w->evlist)));
+	flight_trigger__set_reason(t, text);
+}
+
+/* @told: whether the reason is that of a hit of this look */
+static unsigned int read_map(struct flight_trigger *t, struct mmap *map, bool *told)
+{
+	unsigned int hits = 0, samples = 0;
 	union perf_event *event;
-	unsigned int hits = 0;
 
 	if (perf_mmap__read_init(&map->core))
 		return 0;
@@ -263,9 +335,11 @@ static unsigned int read_map(struct flight_trigger *t, struct mmap *map)
 		/* A lost record is a hit, too. */
 		if (event->header.type == PERF_RECORD_LOST)
 			hits += event->lost.lost;
-		if (event->header.type == PERF_RECORD_SAMPLE && !hits++ &&
-		    trigger_is_ready(&t->state))
-			set_reason(t, event);
+		if (event->header.type == PERF_RECORD_SAMPLE) {
+			if (!samples++ && trigger_is_ready(&t->state))
+				*told = set_reason(t, event, *told);
+			hits++;
+		}
 		perf_mmap__consume(&map->core);
 	}
 	perf_mmap__read_done(&map->core);
@@ -276,10 +350,20 @@ static unsigned int event_hits(struct flight_trigger *t)
 {
 	struct watched *w = t->priv;
 	unsigned int hits = 0;
+	bool told = false;
 
 	for (int i = 0; i < w->evlist->core.nr_mmaps; i++)
-		hits += read_map(t, &w->evlist->mmap[i]);
+		hits += read_map(t, &w->evlist->mmap[i], &told);
+	if (hits && !told && trigger_is_ready(&t->state))
+		set_lost_reason(t, hits);
 	return hits;
+}
+
+static struct evlist *event_evlist(struct flight_trigger *t)
+{
+	struct watched *w = t->priv;
+
+	return w->evlist;
 }
 
 static void event_stop(struct flight_trigger *t)
@@ -293,10 +377,12 @@ static void event_stop(struct flight_trigger *t)
 
 const struct flight_trigger_ops flight_trigger_event = {
 	.name	= "event",
+	.by_itself = true,
 	.slashes = true,
 	.parse	= event_parse,
 	.start	= event_start,
 	.hits	= event_hits,
+	.evlist	= event_evlist,
 	.stop	= event_stop,
 	.free	= event_free,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a trigger reports of a hit: the reason, and whether the recorder is to end
+ * Report of a hit by a trigger: the reason, and whether the recorder is to end
  */
 #include "triggers.h"
 

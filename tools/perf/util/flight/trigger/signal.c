@@ -2,9 +2,13 @@
 /*
  * Trigger: SIGUSR1; and SIGUSR2, which writes a last dump with action=combine
  *
- * The handler increments a counter, stores the sender of the signal, and writes to an
- * eventfd, so that poll() also returns if the signal arrives just before it. It calls
- * nothing else: it only accesses sig_atomic_t variables, and write() is async-signal-safe.
+ * The handler increments a counter, stores the time of the first signal and the sender of
+ * the last one, and writes to an eventfd, so that poll() also returns if the signal arrives
+ * just before it. write() and clock_gettime() are async-signal-safe. The time is only a
+ * number for the manifest.
+ *
+ * The trigger is there with any other one, too: SIGUSR1 always writes a dump. SIGUSR2 is
+ * ignored if only other triggers were given.
  *
  * Until the exec of the workload has succeeded, SIGUSR1 also reports that it has failed
  * (see evlist__prepare_workload()). That signal is queued with a value, and is forwarded to
@@ -15,14 +19,18 @@
 
 #include <linux/compiler.h>
 #include <linux/kernel.h>
+#include <linux/time64.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static sig_atomic_t hits;
+static u64 first_hit;
+static clockid_t hit_clockid;
 static sig_atomic_t combines;
 static sig_atomic_t sender;
 static sig_atomic_t wakeup_fd = -1;
@@ -30,6 +38,7 @@ static struct sigaction before;
 
 static void handler(int signo, siginfo_t *info, void *context)
 {
+	struct timespec ts;
 	u64 one = 1;
 	int saved_errno = errno, fd = READ_ONCE(wakeup_fd);
 
@@ -39,6 +48,8 @@ static void handler(int signo, siginfo_t *info, void *context)
 		return;
 	}
 
+	if (!READ_ONCE(first_hit) && hit_clockid >= 0 && !clock_gettime(hit_clockid, &ts))
+		WRITE_ONCE(first_hit, (u64)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec);
 	WRITE_ONCE(sender, info->si_code <= 0 ? info->si_pid : 0);
 	if (signo == SIGUSR2)
 		WRITE_ONCE(combines, 1);
@@ -59,12 +70,14 @@ static int signal_start(struct flight_trigger *t)
 	t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->fd < 0)
 		return -errno;
+	hit_clockid = t->host->clockid;
 	WRITE_ONCE(wakeup_fd, t->fd);
 	/* The handlers use the same variables, so they must not nest. */
 	sigemptyset(&act.sa_mask);
 	sigaddset(&act.sa_mask, SIGUSR1);
 	sigaddset(&act.sa_mask, SIGUSR2);
-	if (sigaction(SIGUSR1, &act, &before) || sigaction(SIGUSR2, &act, NULL))
+	if (sigaction(SIGUSR1, &act, &before) ||
+	    (!t->implied && sigaction(SIGUSR2, &act, NULL)))
 		return -errno;
 	return 0;
 }
@@ -74,11 +87,18 @@ static unsigned int signal_hits(struct flight_trigger *t)
 	static unsigned int seen;
 	const char *name = "SIGUSR1";
 	unsigned int now, nr;
-	u64 count;
+	u64 count, at;
 
-	/* Reset first: a later signal is either seen here or causes another wakeup. */
+	/*
+	 * Reset first: a later signal is either seen here or causes another wakeup. Always:
+	 * the handler writes after it has counted, which may have been seen by then.
+	 */
 	if (read(t->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		pr_debug("reading the wakeup of SIGUSR1: %m\n");
+	if ((unsigned int)READ_ONCE(hits) == seen)
+		return 0;
+	at = READ_ONCE(first_hit);
+	WRITE_ONCE(first_hit, 0);
 	now = READ_ONCE(hits);
 	nr = now - seen;
 	seen = now;
@@ -90,6 +110,7 @@ static unsigned int signal_hits(struct flight_trigger *t)
 	if (nr && trigger_is_ready(&t->state)) {
 		int from = READ_ONCE(sender);
 
+		t->hit_at = at;
 		if (from)
 			snprintf(t->reason, sizeof(t->reason), "%s from pid %d", name, from);
 		else

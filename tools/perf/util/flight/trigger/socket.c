@@ -2,42 +2,45 @@
 /*
  * Trigger: a request on a unix socket, OUT.sock or --trigger socket:PATH
  *
- * A request is a line, an answer is a line as well, a JSON object with the member
- * "ok". Several requests may come over one connection:
+ * A request is one line. An answer is one line with a JSON object, which has the member
+ * "ok". Several requests may be sent over one connection:
  *
- *	dump [REASON]	two answers: at once, whether it is accepted, or merged into the
- *			dump that is to come, or swallowed by the cooldown; and when the
- *			dump is complete, with the name of its file
- *	status		how the recorder fares
- *	stop		dump, and end; no cooldown swallows it
- *	combine		dump, end, and make one file of all dumps
+ *	dump [REASON]	two answers: the first at once, whether the request was accepted,
+ *			merged into a pending dump, or swallowed by the cooldown; the
+ *			second when the dump is complete, with the name of its file
+ *	status		state and counters of the recorder
+ *	stop		dump and end; the cooldown does not apply
+ *	combine		dump, end, and combine all dumps into one file
+ *	arm ID TIME [TEXT]	dump, unless it is disarmed in that time (deadline.c)
+ *	disarm ID	withdraw a deadline
+ *	keep		what this connection arms from now on stays when it ends
  *	help		the list of requests
  *
- * Nobody who connects can make the recorder wait. All descriptors are non-blocking,
- * it reads what is there and no more than READS_PER_PASS pieces in a pass, and an
- * answer that does not fit into the socket at once ends the connection. A line that
- * is too long or a connection that ends in the middle of a line is an error, not a
- * request. There are MAX_CONNECTIONS at most: with one more, the one that has been
- * silent longest goes.
+ * The recorder never waits for a client. All descriptors are non-blocking. The recorder
+ * reads at most READS_PER_PASS pieces in a pass, and closes a connection whose answer does
+ * not fit into the socket at once. A line that is too long, or a connection that ends in
+ * the middle of a line, is an error, not a request. If there is one connection more than
+ * MAX_CONNECTIONS, the connection that has been silent longest is closed, but none that
+ * waits for a dump or has armed a deadline. If there is no other, the new one is refused.
  *
- * Who may ask: root, and the user of the recorder. The socket's mode is 0600 when it
- * is made. Whoever owns it may share it with a group, by chgrp and chmod 0660: then
- * the members of that group may ask as well. The kernel tells who the peer is
- * (SO_PEERCRED, SO_PEERGROUPS); the mode of the file alone would be a matter of the
- * directory's and the file system's.
+ * root and the user of the recorder may send requests. The socket is created with mode
+ * 0600. Its owner can give a group access by chgrp and chmod 0660. The recorder checks the
+ * credentials of the peer (SO_PEERCRED, SO_PEERGROUPS): the mode of the file alone is not
+ * sufficient, because it does not have the same effect on all file systems.
  *
- * The server listens on a second socket, its entry in the registry (registry.c), through
- * which perf ctl finds it. The same may ask there. Without an entry it is served all the same.
+ * The server also listens on a second socket, its entry in the registry (registry.c), by
+ * which perf ctl finds it. The same users may send requests there. If it cannot be
+ * registered, the server works without the entry.
  *
- * The children that write dumps inherit the descriptors: a connection is taken out of
- * the epoll and shut down, not only closed.
+ * The children that write dumps inherit the descriptors. Therefore a connection is removed
+ * from the epoll and shut down before it is closed.
  */
+#include "deadline.h"
 #include "triggers.h"
 #include "../dump/dump.h"
 #include "../registry.h"
 #include "../../debug.h"
 #include "../../json-writer.h"
-#include "../../time-utils.h"
 
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -60,11 +63,12 @@
 #define READS_PER_PASS		64
 
 /**
- * struct connection - somebody who asks
+ * struct connection - a client
  * @node: in the server's list, the one that has been silent longest first
  * @fd: its socket
- * @waits: for the dump that is to come
- * @was_begun: and that dump is being written
+ * @waits: it is to be told when the pending dump is complete
+ * @was_begun: that dump is being written
+ * @keeps: the deadlines that it arms stay when it ends
  * @len: bytes of @line
  * @line: a request that is not complete
  */
@@ -73,6 +77,7 @@ struct connection {
 	int			fd;
 	bool			waits;
 	bool			was_begun;
+	bool			keeps;
 	size_t			len;
 	char			line[MAX_REQUEST];
 };
@@ -83,7 +88,9 @@ struct connection {
  * @fd: the socket
  * @entry: the socket in the registry
  * @epoll_fd: to wait for it and for the connections; the trigger's
- * @stat: the file that it made, not to remove somebody else's
+ * @stat: the file that it created, so that it removes no other file
+ * @deadlines: the trigger of deadlines
+ * @behind: in this pass not all was read that is there
  * @hits: requests for a dump since the last look
  * @nr: number of connections
  * @connections: the connections
@@ -94,6 +101,8 @@ struct server {
 	struct flight_entry	entry;
 	int			epoll_fd;
 	struct stat		stat;
+	struct flight_trigger	*deadlines;
+	bool			behind;
 	unsigned int		hits;
 	unsigned int		nr;
 	struct list_head	connections;
@@ -105,7 +114,9 @@ static void drop(struct server *s, struct connection *c)
 {
 	list_del(&c->node);
 	s->nr--;
-	/* close() would not do that while a child has it, too. */
+	if (s->deadlines)
+		flight_deadline__forget(s->deadlines, c);
+	/* A child may have the descriptor as well: close() alone is not sufficient. */
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	shutdown(c->fd, SHUT_RDWR);
 	close(c->fd);
@@ -117,7 +128,7 @@ static int answer(int fd, const char *text, size_t len)
 	return send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len ? 0 : -EIO;
 }
 
-/* An answer that is being written: one line, an object that says whether all is well. */
+/* An answer that is being written: one line with a JSON object */
 struct reply {
 	struct json_writer	w;
 	FILE			*f;
@@ -207,6 +218,21 @@ static bool is_permitted(const struct server *s, int fd)
 	       st.st_mode & 0020 && in_group(fd, peer.gid, st.st_gid);
 }
 
+/* The one that has been silent longest of those that nothing depends on, or NULL. */
+static struct connection *find_idle(struct server *s)
+{
+	struct connection *c;
+
+	list_for_each_entry(c, &s->connections, node) {
+		if (!c->waits && !c->was_begun &&
+		    !(s->deadlines && flight_deadline__has(s->deadlines, c)))
+			return c;
+	}
+	return NULL;
+}
+
+static int read_some(struct flight_trigger *t, struct server *s, struct connection *c);
+
 static void welcome(struct flight_trigger *t, struct server *s, int fd)
 {
 	struct connection *c;
@@ -217,7 +243,11 @@ static void welcome(struct flight_trigger *t, struct server *s, int fd)
 		goto out_close;
 	}
 	if (s->nr == MAX_CONNECTIONS) {
-		c = list_first_entry(&s->connections, struct connection, node);
+		c = find_idle(s);
+		if (!c) {
+			answer_error(fd, "too many connections, none of which is idle");
+			goto out_close;
+		}
 		answer_error(c->fd, "too many connections, and this one was silent longest");
 		drop(s, c);
 	}
@@ -232,6 +262,9 @@ static void welcome(struct flight_trigger *t, struct server *s, int fd)
 	}
 	list_add_tail(&c->node, &s->connections);
 	s->nr++;
+	/* What it asks for counts from now on, not from the next pass. */
+	if (read_some(t, s, c))
+		drop(s, c);
 	return;
 
 out_close:
@@ -239,11 +272,15 @@ out_close:
 	close(fd);
 }
 
-/* Without a descriptor to spare the socket would stay readable: one must go. */
+/* If no descriptor is left, accept() fails and the socket stays readable: drop one. */
 static void make_room(struct server *s)
 {
-	if (s->nr)
-		drop(s, list_first_entry(&s->connections, struct connection, node));
+	struct connection *c = find_idle(s);
+
+	if (!c && s->nr)
+		c = list_first_entry(&s->connections, struct connection, node);
+	if (c)
+		drop(s, c);
 }
 
 static void accept_some(struct flight_trigger *t, struct server *s, int listener)
@@ -259,6 +296,8 @@ static void accept_some(struct flight_trigger *t, struct server *s, int listener
 			make_room(s);
 		return;
 	}
+	/* There may be more. */
+	s->behind = true;
 }
 
 /* Requests */
@@ -267,7 +306,8 @@ static int request_dump(struct flight_trigger *t, struct connection *c, const ch
 {
 	const char *what = "accepted";
 
-	if (rdclock() < t->quiet_until) {
+	/* By the clock of the look that counts it, or it is told another thing than is done. */
+	if (t->looked_at < t->quiet_until) {
 		what = "swallowed";
 	} else if (!trigger_is_ready(&t->state) || ((struct server *)t->priv)->hits) {
 		what = "merged";
@@ -315,7 +355,75 @@ static int request_status(struct flight_trigger *t, struct connection *c,
 	if (err)
 		return err;
 	t->host->status(t->host->data, &r.w);
+	json_writer__seconds(&r.w, "dump_delay", t->delay, 3);
+	if (((struct server *)t->priv)->deadlines)
+		json_writer__number(&r.w, "armed",
+				    flight_deadline__nr(((struct server *)t->priv)->deadlines));
 	return reply__send(&r, c->fd);
+}
+
+/* Splits a word off. Return: what follows it, or NULL if it is no word of an ID's length. */
+static const char *take_word(const char *arg, char *word, size_t size)
+{
+	size_t len = strcspn(arg, " \t");
+
+	if (!len || len >= size)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		if (arg[i] < ' ' || arg[i] > '~')
+			return NULL;
+	}
+	memcpy(word, arg, len);
+	word[len] = '\0';
+	return skip_spaces(arg + len);
+}
+
+static int request_arm(struct flight_trigger *t, struct connection *c, const char *arg)
+{
+	struct server *s = t->priv;
+	char id[FLIGHT_MAX_ID + 1], time[32];
+	u64 in;
+	int err;
+
+	if (!s->deadlines)
+		return answer_error(c->fd, "this recorder takes no deadlines");
+	arg = take_word(arg, id, sizeof(id));
+	if (!arg)
+		return answer_error(c->fd,
+				    "arm wants a name of 1 to 64 ASCII characters first: arm ID TIME [TEXT]");
+	arg = take_word(arg, time, sizeof(time));
+	if (!arg || flight__parse_time(time, &in))
+		return answer_error(c->fd,
+				    "arm wants a time such as 500ms or 10s behind the name: arm ID TIME [TEXT]");
+	err = flight_deadline__arm(s->deadlines, c->keeps ? NULL : c, id, in, arg);
+	if (err == -ENOSPC)
+		return answer_error(c->fd, "too many deadlines are armed");
+	if (err < 0)
+		return answer_error(c->fd, "no memory for another deadline");
+	return answer_string(c->fd, /*ok=*/true, "arm", err ? "again" : "accepted");
+}
+
+static int request_disarm(struct flight_trigger *t, struct connection *c, const char *arg)
+{
+	struct server *s = t->priv;
+	char id[FLIGHT_MAX_ID + 1];
+
+	arg = take_word(arg, id, sizeof(id));
+	if (!arg || *arg)
+		return answer_error(c->fd,
+				    "disarm wants the name of a deadline and nothing else: disarm ID");
+	if (s->deadlines && (!flight_deadline__disarm(s->deadlines, c, id) ||
+			     !flight_deadline__disarm(s->deadlines, NULL, id)))
+		return answer_string(c->fd, /*ok=*/true, "disarm", "accepted");
+	return answer_error(c->fd,
+				    "no deadline of that name is armed: it has passed, or another connection has armed it");
+}
+
+static int request_keep(struct flight_trigger *t __maybe_unused, struct connection *c,
+			const char *arg __maybe_unused)
+{
+	c->keeps = true;
+	return answer_string(c->fd, /*ok=*/true, "keep", "accepted");
 }
 
 static int request_help(struct flight_trigger *t, struct connection *c, const char *arg);
@@ -329,6 +437,10 @@ static const struct {
 	{ "status",	"status: how the recorder fares",	request_status },
 	{ "stop",	"stop: write a dump, and end",		request_stop },
 	{ "combine",	"combine: stop, and make one file of all dumps",	request_combine },
+	{ "arm",	"arm ID TIME [TEXT]: write a dump unless it is disarmed in that time",
+								request_arm },
+	{ "disarm",	"disarm ID: withdraw that deadline",	request_disarm },
+	{ "keep",	"keep: what this connection arms stays when it ends",	request_keep },
 	{ "help",	"help: this list",			request_help },
 };
 
@@ -359,7 +471,8 @@ static int handle(struct flight_trigger *t, struct connection *c, char *line)
 		if (strlen(requests[i].name) == len && !strncmp(line, requests[i].name, len))
 			return requests[i].handle(t, c, arg);
 	}
-	return answer_error(c->fd, "no such request: dump, status, stop, combine or help");
+	return answer_error(c->fd,
+			    "no such request: dump, status, stop, combine, arm, disarm, keep or help");
 }
 
 /* The lines that are complete. What is left moves to the front. */
@@ -388,8 +501,10 @@ static int handle_lines(struct flight_trigger *t, struct connection *c)
 /* One piece. Return: 0, or an error when the connection is to end. */
 static int read_some(struct flight_trigger *t, struct server *s, struct connection *c)
 {
-	ssize_t n = recv(c->fd, c->line + c->len, sizeof(c->line) - c->len, MSG_DONTWAIT);
+	size_t room = sizeof(c->line) - c->len;
+	ssize_t n = recv(c->fd, c->line + c->len, room, MSG_DONTWAIT);
 
+	s->behind |= n == (ssize_t)room;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0) {
@@ -415,6 +530,7 @@ static unsigned int socket_hits(struct flight_trigger *t)
 	bool connects = false;
 	unsigned int hits;
 
+	s->behind = false;
 	for (int i = 0; i < nr; i++) {
 		struct connection *c = events[i].data.ptr;
 
@@ -423,12 +539,15 @@ static unsigned int socket_hits(struct flight_trigger *t)
 		else if (!(events[i].events & EPOLLIN) || read_some(t, s, c))
 			drop(s, c);
 	}
-	/* Last, as it may drop connections. */
+	/* Behind the events, as it may drop connections. */
 	if (connects) {
 		accept_some(t, s, s->fd);
 		if (s->entry.fd >= 0)
 			accept_some(t, s, s->entry.fd);
 	}
+	/* Requests to disarm may be among those that were not read yet. */
+	if (s->deadlines && (s->behind || nr == READS_PER_PASS))
+		flight_deadline__hold(s->deadlines);
 	hits = s->hits;
 	s->hits = 0;
 	return hits;
@@ -495,7 +614,7 @@ static int socket_parse(struct flight_trigger *t, const char *arg)
 	if (!arg)
 		return 0;
 	if (!*arg) {
-		pr_err("--trigger: socket: wants the name of a socket behind the colon.\n");
+		pr_err("--trigger: socket: requires the path of a socket after the colon.\n");
 		return -EINVAL;
 	}
 	s->path = strdup(arg);
@@ -511,7 +630,7 @@ static void socket_free(struct flight_trigger *t)
 	free(s);
 }
 
-/* What a recorder that was killed has left: a socket that nobody listens on. */
+/* The socket of a recorder that was killed: connect() is refused. */
 static int remove_stale(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -550,12 +669,13 @@ static int socket_start(struct flight_trigger *t)
 	struct epoll_event ev = { .events = EPOLLIN };
 	int err;
 
+	s->deadlines = flight_triggers__find(t->host->triggers, &flight_trigger_deadline);
 	if (!s->path && asprintf(&s->path, "%s.sock", t->host->out) < 0) {
 		s->path = NULL;
 		return -ENOMEM;
 	}
 	if (strlen(s->path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		pr_err("%s is too long a name for a socket: --trigger socket:PATH gives another.\n",
+		pr_err("The path %s is too long for a socket: choose another with --trigger socket:PATH.\n",
 		       s->path);
 		return -ENAMETOOLONG;
 	}
@@ -579,7 +699,7 @@ static int socket_start(struct flight_trigger *t)
 out_errno:
 	err = -errno;
 out_close:
-	pr_err("The socket %s cannot be made: %s%s\n", s->path, strerror(-err),
+	pr_err("Cannot create the socket %s: %s%s\n", s->path, strerror(-err),
 	       err == -EADDRINUSE ? " by another recorder" : "");
 	close(s->fd);
 	close(t->fd);
@@ -605,6 +725,7 @@ static void socket_stop(struct flight_trigger *t)
 
 const struct flight_trigger_ops flight_trigger_socket = {
 	.name	= "socket",
+	.asked	= true,
 	.parse	= socket_parse,
 	.start	= socket_start,
 	.hits	= socket_hits,

@@ -3,6 +3,9 @@
  * The triggers of a flight recorder, and the option
  *
  *	--trigger KIND[:ARG][,action=dump|stop|combine][,delay=T][,cooldown=T][,freeze]
+ *	--trigger KIND/TERM,TERM=VALUE/[,action=...]
+ *
+ * The terms end at the last slash, so that they may have slashes and commas in them.
  *
  * Each kind of trigger is a struct flight_trigger_ops in a file of its own and a line in
  * the table below. It only reports hits. The recorder decides what to do. This
@@ -10,6 +13,7 @@
  * its cooldown. See recorder.c for the states.
  */
 #include "triggers.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 
 #include <linux/kernel.h>
@@ -24,9 +28,24 @@
 static const struct flight_trigger_ops *const kinds[] = {
 	&flight_trigger_signal,
 	&flight_trigger_socket,
+	&flight_trigger_deadline,
 	&flight_trigger_event,
 	&flight_trigger_bpf,
+	&flight_trigger_psi,
+	&flight_trigger_kmsg,
+	&flight_trigger_oom,
+	&flight_trigger_hung,
+	&flight_trigger_lockup,
+	&flight_trigger_rcu_stall,
+	&flight_trigger_cpu,
+	&flight_trigger_exit,
 };
+
+/* A trigger that fires by itself writes no more than so many dumps, if not told otherwise. */
+#define DEFAULT_COOLDOWN	((u64)(10 * NSEC_PER_SEC))
+
+/* A dump that has failed is tried again after 1, 2, 4, 8 and 16 seconds. */
+#define MAX_TRIES		5
 
 static const char *const actions[] = {
 	[FLIGHT_ACTION_DUMP]	= "dump",
@@ -107,6 +126,7 @@ static int parse_option(struct flight_trigger *t, char *option)
 		return parse_action(t, value);
 	if (value && !strcmp(option, "delay"))
 		return parse_time(option, value, &t->delay);
+	t->has_cooldown |= value && !strcmp(option, "cooldown");
 	if (value && !strcmp(option, "cooldown"))
 		return parse_time(option, value, &t->cooldown);
 
@@ -139,10 +159,27 @@ static char *end_of_arg(char *arg, bool slashes)
 	return arg;
 }
 
+/* @terms: what follows the first slash, up to the end of the SPEC; or NULL */
+static int parse_terms(struct flight_trigger *t, char *terms, char **spec)
+{
+	char *end = terms ? strrchr(terms, '/') : NULL;
+
+	if (terms && (!end || (end[1] && end[1] != ','))) {
+		pr_err("--trigger: the slash behind the terms of '%s' is missing, or something else than a comma follows it. Use %s\n",
+		       t->ops->name, t->ops->form);
+		return -EINVAL;
+	}
+	if (end) {
+		*end = '\0';
+		*spec = end[1] ? end + 2 : NULL;
+	}
+	return t->ops->parse_terms(t, terms);
+}
+
 /* On return, @spec points to the options. */
 static int parse_kind(struct flight_trigger *t, char **spec)
 {
-	char *kind = *spec, *end = kind + strcspn(kind, ":,"), *arg = NULL;
+	char *kind = *spec, *end = kind + strcspn(kind, ":,/"), *arg = NULL;
 	char delimiter = *end;
 
 	*spec = delimiter == ',' ? end + 1 : NULL;
@@ -150,6 +187,18 @@ static int parse_kind(struct flight_trigger *t, char **spec)
 	t->ops = find_kind(kind);
 	if (!t->ops)
 		return -EINVAL;
+	if (t->ops->parse_terms && delimiter == ':') {
+		pr_err("--trigger: '%s' takes no argument behind a colon. Use %s\n", kind,
+		       t->ops->form);
+		return -EINVAL;
+	}
+	if (t->ops->parse_terms)
+		return parse_terms(t, delimiter == '/' ? end + 1 : NULL, spec);
+	if (delimiter == '/') {
+		pr_err("--trigger: '%s' has no terms between slashes: %s.\n", kind,
+		       t->ops->parse ? "its argument follows a colon" : "it stands alone");
+		return -EINVAL;
+	}
 	if (delimiter == ':') {
 		arg = end + 1;
 		end = end_of_arg(arg, t->ops->slashes);
@@ -173,6 +222,8 @@ static int parse(struct flight_trigger *t, char *spec)
 	while (!err && (word = strsep(&spec, ",")) != NULL)
 		err = parse_option(t, word);
 
+	if (t->ops && t->ops->by_itself && !t->has_cooldown)
+		t->cooldown = DEFAULT_COOLDOWN;
 	if (!err && t->freeze && t->delay) {
 		pr_err("--trigger: 'freeze' and 'delay' exclude each other.\n");
 		err = -EINVAL;
@@ -184,6 +235,8 @@ static void delete(struct flight_trigger *t)
 {
 	if (t && t->ops && t->ops->free)
 		t->ops->free(t);
+	if (t)
+		free(t->last.path);
 	free(t);
 }
 
@@ -211,13 +264,17 @@ int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
 	t->state.name = t->ops->name;
 	trigger_on(&t->state);
 
-	for (last = triggers; *last; last = &(*last)->next) {
-		if ((*last)->ops == t->ops && !t->ops->parse) {
-			pr_err("--trigger: '%s' can be given only once.\n", t->ops->name);
-			err = -EINVAL;
-			goto out_free;
-		}
+	if (!t->ops->parse && !t->ops->parse_terms && flight_triggers__has(*triggers, t->ops)) {
+		pr_err("--trigger: '%s' can be given only once.\n", t->ops->name);
+		err = -EINVAL;
+		goto out_free;
 	}
+	/* Deadlines come last: what is said on a socket is heard before. */
+	for (last = triggers; *last; last = &(*last)->next) {
+		if ((*last)->ops == &flight_trigger_deadline)
+			break;
+	}
+	t->next = *last;
 	*last = t;
 	free(copy);
 	return 0;
@@ -228,12 +285,58 @@ out_free:
 	return err;
 }
 
+/* SIGUSR1 writes a dump whatever other triggers there are. Return: 0 or -ENOMEM. */
+int flight_triggers__add_signal(struct flight_trigger **triggers)
+{
+	bool implied = *triggers;
+	int err;
+
+	if (flight_triggers__has(*triggers, &flight_trigger_signal))
+		return 0;
+	err = flight_triggers__add(triggers, flight_trigger_signal.name);
+	for (struct flight_trigger *t = *triggers; t && !err; t = t->next)
+		t->implied = implied && t->ops == &flight_trigger_signal;
+	return err;
+}
+
+/* Where there is a socket, deadlines can be armed. Return: 0, -EINVAL or -ENOMEM. */
+int flight_triggers__add_deadline(struct flight_trigger **triggers)
+{
+	bool has_socket = flight_triggers__has(*triggers, &flight_trigger_socket);
+	bool given = flight_triggers__has(*triggers, &flight_trigger_deadline);
+
+	if (given && !has_socket) {
+		pr_err("--trigger: deadlines are armed on a socket: add --trigger socket.\n");
+		return -EINVAL;
+	}
+	if (given || !has_socket)
+		return 0;
+	return flight_triggers__add(triggers, flight_trigger_deadline.name);
+}
+
+/* The first trigger of that kind, or NULL. */
+struct flight_trigger *flight_triggers__find(struct flight_trigger *triggers,
+					     const struct flight_trigger_ops *ops)
+{
+	struct flight_trigger *t = triggers;
+
+	while (t && t->ops != ops)
+		t = t->next;
+	return t;
+}
+
 /* Return whether there is a trigger of that kind. */
 bool flight_triggers__has(const struct flight_trigger *triggers,
 			  const struct flight_trigger_ops *ops)
 {
+	return flight_triggers__find((struct flight_trigger *)triggers, ops);
+}
+
+/* Return whether there is a trigger that fires by itself. */
+bool flight_triggers__fire_by_themselves(const struct flight_trigger *triggers)
+{
 	for (const struct flight_trigger *t = triggers; t; t = t->next) {
-		if (t->ops == ops)
+		if (t->ops->by_itself)
 			return true;
 	}
 	return false;
@@ -247,6 +350,33 @@ void flight_triggers__free(struct flight_trigger **triggers)
 		*triggers = t->next;
 		delete(t);
 	}
+}
+
+/**
+ * flight_triggers__prepare - what is to be done before the events are opened
+ * @triggers: the triggers
+ * @tids: returns the threads that they have started, to be freed
+ *
+ * Return: the number of threads, or a negative errno.
+ */
+int flight_triggers__prepare(struct flight_trigger *triggers, pid_t **tids)
+{
+	int nr = 0, err;
+
+	for (struct flight_trigger *t = triggers; t; t = t->next)
+		nr += !!t->ops->prepare;
+	*tids = calloc(nr + 1, sizeof(**tids));
+	if (!*tids)
+		return -ENOMEM;
+	nr = 0;
+	for (struct flight_trigger *t = triggers; t; t = t->next) {
+		err = t->ops->prepare ? t->ops->prepare(t) : 0;
+		if (err)
+			return err;
+		if (t->tid)
+			(*tids)[nr++] = t->tid;
+	}
+	return nr;
 }
 
 /**
@@ -280,10 +410,18 @@ int flight_triggers__start(struct flight_trigger *triggers, const struct flight_
  */
 unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
 {
-	unsigned int hits = t->ops->hits(t);
+	unsigned int hits;
 
+	if (trigger_is_ready(&t->state)) {
+		t->hit_at = 0;
+		t->cause = (struct flight_cause) {};
+	}
+	t->looked_at = now;
+	hits = t->ops->hits(t);
 	if (!hits)
 		return 0;
+	if (!t->hit_at)
+		clockid__read(t->host->clockid, &t->hit_at);
 	if (now < t->quiet_until) {
 		t->swallowed += hits;
 		return hits;
@@ -293,9 +431,31 @@ unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
 		return 0;
 	}
 	t->merged = hits - 1;
+	t->tries = 0;
 	t->due = now + t->delay;
 	trigger_hit(&t->state);
 	return 0;
+}
+
+/**
+ * flight_trigger__try_again - its dump has failed: READY becomes HIT again
+ * @t: the trigger, with the reason and the number of hits of that dump
+ * @now: CLOCK_MONOTONIC
+ *
+ * There is no cooldown without a dump. The longer it fails the rarer it is tried.
+ *
+ * Return: whether it is.
+ */
+bool flight_trigger__try_again(struct flight_trigger *t, u64 now)
+{
+	t->quiet_until = 0;
+	if (t->ops->asked || t->tries == MAX_TRIES)
+		return false;
+	if (trigger_is_hit(&t->state))
+		return true;
+	t->due = now + (NSEC_PER_SEC << t->tries++);
+	trigger_hit(&t->state);
+	return true;
 }
 
 /* The first trigger that is HIT and whose delay was over at @now, or NULL. */

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""
+A file system in memory that can be held up: one directory, spoken to through /dev/fuse
+
+usage: slow_fs.py MOUNTPOINT CONTROL
+
+CONTROL is a file with "OPERATION SECONDS". The next such operation, and all that come behind
+it, are held up for that long, or until CONTROL is gone. After that CONTROL is empty, and the
+line "held OPERATION" is printed. Operations: see NAMES.
+"""
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+import time
+
+NAMES = {1: 'lookup', 3: 'getattr', 4: 'setattr', 10: 'unlink', 12: 'rename', 13: 'link',
+         14: 'open', 15: 'read', 16: 'write', 17: 'statfs', 18: 'release', 20: 'fsync',
+         25: 'flush', 26: 'init', 27: 'opendir', 28: 'readdir', 29: 'releasedir',
+         30: 'fsyncdir', 35: 'create', 45: 'rename'}
+NO_REPLY = (2, 36, 42)
+ROOT = 1
+
+
+class Node:
+    """A file"""
+    def __init__(self, mode):
+        self.mode = mode
+        self.links = 1
+        self.data = bytearray()
+
+
+class SlowFs:
+    """The file system"""
+    def __init__(self, control):
+        self.control = control
+        self.nodes = {ROOT: Node(stat.S_IFDIR | 0o777)}
+        self.names = {}
+        self.last = ROOT
+
+    def attr(self, node_id):
+        """struct fuse_attr"""
+        node, now = self.nodes[node_id], int(time.time())
+        return struct.pack('<6Q10I', node_id, len(node.data), len(node.data) // 512, now, now,
+                           now, 0, 0, 0, node.mode, node.links, 0, 0, 0, 4096, 0)
+
+    def entry(self, node_id):
+        """struct fuse_entry_out"""
+        return struct.pack('<4Q2I', node_id, 0, 0, 0, 0, 0) + self.attr(node_id)
+
+    def drop(self, name):
+        """A name of a file goes. Who has it open still has its content."""
+        self.nodes[self.names.pop(name)].links -= 1
+
+    def lookup(self, _, body):
+        """By name"""
+        return self.entry(self.names[body[:-1]])
+
+    def getattr(self, node_id, _):
+        """Size and mode"""
+        return struct.pack('<Q2I', 0, 0, 0) + self.attr(node_id)
+
+    def setattr(self, node_id, body):
+        """Size and mode"""
+        valid, node = struct.unpack_from('<I', body)[0], self.nodes[node_id]
+        if valid & 8:
+            size = struct.unpack_from('<Q', body, 16)[0]
+            node.data = node.data[:size] + bytes(max(0, size - len(node.data)))
+        if valid & 1:
+            node.mode = stat.S_IFMT(node.mode) | \
+                struct.unpack_from('<I', body, 68)[0] & 0o7777
+        return self.getattr(node_id, body)
+
+    def create(self, _, body):
+        """A new file, open"""
+        mode, name = struct.unpack_from('<I', body, 4)[0], body[16:-1]
+        if name in self.names:
+            raise OSError(errno.EEXIST, '')
+        self.last += 1
+        self.nodes[self.last] = Node(stat.S_IFREG | mode & 0o7777)
+        self.names[name] = self.last
+        return self.entry(self.last) + struct.pack('<Q2I', 0, 0, 0)
+
+    def link(self, _, body):
+        """One more name"""
+        node_id, name = struct.unpack_from('<Q', body)[0], body[8:-1]
+        if name in self.names:
+            raise OSError(errno.EEXIST, '')
+        self.names[name] = node_id
+        self.nodes[node_id].links += 1
+        return self.entry(node_id)
+
+    def unlink(self, _, body):
+        """One name less"""
+        self.drop(body[:-1])
+        return b''
+
+    def move(self, names):
+        """Another name"""
+        old, new = names.split(b'\0')[:2]
+        node_id = self.names[old]
+        if new in self.names:
+            self.drop(new)
+        self.names[new] = self.names.pop(old)
+        self.nodes[node_id].links += 0
+        return b''
+
+    def read(self, node_id, body):
+        """Content"""
+        _, offset, size = struct.unpack_from('<2QI', body)
+        return bytes(self.nodes[node_id].data[offset:offset + size])
+
+    def write(self, node_id, body):
+        """Content"""
+        _, offset, size = struct.unpack_from('<2QI', body)
+        data = self.nodes[node_id].data
+        data.extend(bytes(max(0, offset - len(data))))
+        data[offset:offset + size] = body[40:40 + size]
+        return struct.pack('<2I', size, 0)
+
+    def readdir(self, _, body):
+        """Names"""
+        _, offset, size = struct.unpack_from('<2QI', body)
+        out = b''
+        for i, (name, node_id) in list(enumerate(sorted(self.names.items())))[offset:]:
+            entry = struct.pack('<2Q2I', node_id, i + 1, len(name), 8) + name
+            entry += bytes(-len(entry) % 8)
+            if len(out) + len(entry) > size:
+                break
+            out += entry
+        return out
+
+    def answer(self, opcode, node_id, body):
+        """The body of the answer"""
+        name = NAMES.get(opcode)
+        if opcode == 26:
+            return struct.pack('<4I2H2I2H8I', 7, 31, 65536, 1 << 5, 16, 12, 131072, 1, 32, 0,
+                               *[0] * 8)
+        if opcode in (14, 27):
+            return struct.pack('<Q2I', 0, 0, 0)
+        if opcode == 17:
+            return struct.pack('<5Q4I6I', 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 4096,
+                               255, 4096, 0, *[0] * 6)
+        if opcode in (12, 45):
+            return self.move(body[8 if opcode == 12 else 16:])
+        if opcode in (18, 20, 25, 29, 30):
+            return b''
+        if not name:
+            raise OSError(errno.ENOSYS, '')
+        return getattr(self, name)(node_id, body)
+
+    def hold(self, opcode):
+        """Wait, if that is wanted now"""
+        try:
+            with open(self.control, encoding='utf-8') as f:
+                words = f.read().split()
+            if len(words) != 2 or NAMES.get(opcode) != words[0]:
+                return
+            end = time.monotonic() + float(words[1])
+            print('holding', words[0], flush=True)
+            while time.monotonic() < end and os.path.exists(self.control):
+                time.sleep(0.05)
+            with open(self.control, 'w', encoding='utf-8'):
+                pass
+            print('held', words[0], flush=True)
+        except FileNotFoundError:
+            pass
+
+    def serve(self, fd):
+        """Until it is unmounted"""
+        while True:
+            try:
+                request = os.read(fd, 1 << 18)
+            except OSError as e:
+                if e.errno in (errno.EINTR, errno.ENOENT, errno.EAGAIN):
+                    continue
+                return
+            _, opcode, unique, node_id = struct.unpack_from('<2I2Q', request)
+            if opcode in NO_REPLY:
+                continue
+            self.hold(opcode)
+            error, out = 0, b''
+            try:
+                out = self.answer(opcode, node_id, request[40:])
+            except KeyError:
+                error = -errno.ENOENT
+            except OSError as e:
+                error = -e.errno
+            try:
+                os.write(fd, struct.pack('<IiQ', 16 + len(out), error, unique) + out)
+            except OSError:
+                # Whoever asked was killed meanwhile.
+                pass
+
+
+def main():
+    """See above"""
+    mountpoint, control = sys.argv[1:]
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open('/dev/fuse', os.O_RDWR)
+    options = f'fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other'
+    if libc.mount(b'slowfs', mountpoint.encode(), b'fuse', 6, options.encode()):
+        sys.exit(f'mount {mountpoint}: {os.strerror(ctypes.get_errno())}')
+    print('mounted', flush=True)
+    SlowFs(control).serve(fd)
+
+
+main()

@@ -1,0 +1,329 @@
+#!/bin/bash
+# perf record -M: triggers that fire by themselves (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+#
+# For each kind a cause that it is hit by, and others that it must not be hit by. In the
+# dump are the samples from before the cause; the manifest tells what it was.
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+# start NAME TRIGGER: no cooldown, so that nothing is hidden by it
+start()
+{
+	start_recorder "$TMP/$1" -M 4M -e cpu-clock -F 199 -a --trigger signal \
+		--trigger "$2,cooldown=0"
+}
+
+# hit KIND: there is one dump, of that kind; sets DUMP, and prints its manifest's head
+hit()
+{
+	wait_for has_dumps "$OUT_NAME" 1
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
+	[ "$(json "$DUMP" trigger)" = "$1" ]
+	opens "$DUMP"
+	# The cause is in the window, and it did not begin with it.
+	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) &&
+		$(json "$DUMP" trigger_time) <= $(json "$DUMP" newest) + 1) }"
+}
+
+# After what is no cause; the recorder has had time for a few passes.
+quiet()
+{
+	sleep 0.5
+	[ -z "$(dumps "$OUT_NAME")" ]
+}
+
+# end N: it ends with so many dumps, without the last one
+end()
+{
+	stop_recorder INT
+	[ "$(($(dumps "$OUT_NAME" | wc -l) - 1))" = "$1" ]
+}
+
+say()
+{
+	echo "<4>$*" >/dev/kmsg
+}
+
+kernel_messages()
+{
+	say 'flight: disk sda, old'
+	start kmsg 'kmsg/match=disk (sd[a-z]|nvme[0-9]+), .*/fs/'
+	say 'flight: disk ram0, /fs/'
+	say 'flight: disk sdb is well'
+	quiet
+	sleep 1
+	say 'flight: disk sdb, all /fs/ of it'
+	hit kmsg
+	grep -q '"reason": "flight: disk sdb, all /fs/ of it"' "$DUMP.json"
+	end 1
+}
+
+# Root can write to /dev/kmsg what a report looks like.
+believes_the_kernel()
+{
+	start fake oom
+	say 'Out of memory: Killed process 1 (init) total-vm:1kB'
+	quiet
+	end 0
+	start fake2 hung
+	say 'INFO: task cat:77 blocked for more than 122 seconds.'
+	quiet
+	end 0
+	start fake3 lockup
+	say 'watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [cat:77]'
+	quiet
+	end 0
+	start fake4 rcu-stall
+	say 'rcu: INFO: rcu_sched self-detected stall on CPU'
+	quiet
+	end 0
+}
+
+limit_memory()
+{
+	CGROUP=/sys/fs/cgroup/$1
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir "$CGROUP"
+	echo 32M >"$CGROUP/memory.max"
+	[ ! -e "$CGROUP/memory.swap.max" ] || echo 0 >"$CGROUP/memory.swap.max"
+}
+
+eat()
+{
+	# shellcheck disable=SC2016 # for the shell in there
+	sh -c 'echo $$ >"$1/cgroup.procs"; exec python3 - "$2"' - "$CGROUP" "$1" <<-'END'
+		import sys
+		open("/proc/self/comm", "w").write("eater")
+		b = bytearray(int(sys.argv[1]) << 20)
+		for i in range(0, len(b), 4096): b[i] = 1
+	END
+}
+
+out_of_memory()
+{
+	limit_memory flight-oom
+	trap 'rmdir "$CGROUP"' EXIT
+	start "oom" oom
+	eat 4
+	quiet
+	sleep 1
+	eat 200 || true
+	hit oom
+	grep -q '"trigger_comm": "eater"' "$DUMP.json"
+	grep -q '"trigger_cgroup": "/flight-oom"' "$DUMP.json"
+	grep -qE '"trigger_pid": [0-9]+' "$DUMP.json"
+	end 1
+}
+
+# crash NAME SIGNAL: a process of that name kills itself by it
+crash()
+{
+	python3 - "$@" <<-'END' || true
+		import os, signal, sys
+		open("/proc/self/comm", "w").write(sys.argv[1])
+		os.kill(os.getpid(), int(sys.argv[2]))
+	END
+}
+
+crashes()
+{
+	start exit 'exit/comm=victim,signal=SEGV/'
+	crash other 11
+	crash victim 6
+	# Handled, it is none.
+	python3 -c 'import os, signal
+open("/proc/self/comm", "w").write("victim")
+signal.signal(11, lambda *a: None)
+os.kill(os.getpid(), 11)'
+	quiet
+	sleep 1
+	crash victim 11
+	hit exit
+	grep -q 'signal:signal_deliver by pid [0-9]* on CPU [0-9]*: sig=11' "$DUMP.json"
+	end 1
+}
+
+# Threads of a process that exits are no victims of SIGKILL.
+killed()
+{
+	start kill 'exit/signal=KILL/'
+	python3 -c 'import threading, time, os
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+os._exit(0)'
+	crash victim 11
+	quiet
+	sleep 1
+	crash victim 9
+	hit exit
+	end 1
+	start any exit
+	crash victim 15
+	crash victim 9
+	quiet
+	sleep 1
+	crash victim 7
+	hit exit
+	end 1
+}
+
+burn()
+{
+	local i pids=()
+
+	for ((i = 0; i < $(nproc); i++)); do
+		timeout "$1" sh -c 'while :; do :; done' &
+		pids+=("$!")
+	done
+	wait "${pids[@]}" || true
+}
+
+busy_cpus()
+{
+	start cpu 'cpu/busy,over=90%,for=2s/'
+	burn 1
+	sleep 3
+	quiet
+	# One hit, however long it lasts.
+	burn 7
+	hit cpu
+	grep -qE '"value": (9[0-9]|100),' "$DUMP.json"
+	grep -q '"threshold": 90,' "$DUMP.json"
+	grep -q '"unit": "%"' "$DUMP.json"
+	end 1
+}
+
+has_pressure()
+{
+	cat /proc/pressure/cpu >/dev/null 2>&1
+}
+
+pressure()
+{
+	start psi 'psi/resource=cpu,some,over=1800ms,window=2s/'
+	sleep 3
+	quiet
+	burn 4 & burn 4 & burn 4
+	wait
+	hit psi
+	grep -q '"unit": "ms"' "$DUMP.json"
+	grep -q '"threshold": 1800,' "$DUMP.json"
+	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge 1800 ]
+	stop_recorder INT
+}
+
+says()
+{
+	grep -q "$1" "$OUT_NAME.stderr"
+}
+
+in_cgroup()
+{
+	# shellcheck disable=SC2016 # for the shell in there
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' - "$CGROUP" "$@"
+}
+
+# A service that is started again has another cgroup, of the same name.
+pressure_in_a_cgroup()
+{
+	CGROUP=/sys/fs/cgroup/flight-psi
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mkdir "$CGROUP"
+	trap 'rmdir "$CGROUP"' EXIT
+	start psi-cgroup 'psi/resource=cpu,some,over=800ms,window=2s,cgroup=flight-psi/'
+	rmdir "$CGROUP"
+	FLIGHT_WAIT=100 wait_for says 'The cgroup flight-psi is gone: --trigger psi waits'
+	sleep 2
+	mkdir "$CGROUP"
+	FLIGHT_WAIT=100 wait_for says 'The cgroup flight-psi is back: --trigger psi watches'
+	in_cgroup sh -c 'for i in 1 2 3; do timeout 5 sh -c "while :; do :; done" & done; wait' &
+	FLIGHT_WAIT=300 wait_for has_dumps "$OUT_NAME" 1
+	hit psi
+	grep -q '"trigger_cgroup": "flight-psi"' "$DUMP.json"
+	wait
+	stop_recorder INT
+	[ "$(grep -c 'The cgroup' "$OUT_NAME.stderr")" = 2 ]
+}
+
+# The cooldown is there unless another one was set, and counts what it swallows.
+counts_a_storm()
+{
+	local began=$SECONDS dump total=0 nr=0
+
+	# Else the kernel takes ten in 5 s. A message without a newline may be continued, and is
+	# not to be read before the next one.
+	echo on >/proc/sys/kernel/printk_devkmsg
+	start_recorder "$TMP/storm" -M 4M -e cpu-clock -F 199 -a \
+		--trigger 'kmsg/match=flight storm/' --trigger 'cpu/busy,over=99%,for=60s/'
+	grep -q 'dumps use at most 1024 MiB of disk' "$OUT_NAME.stderr"
+	python3 -c 'f = open("/dev/kmsg", "wb", buffering=0)
+for i in range(10000): f.write(b"<4>flight storm %d\n" % i)'
+	wait_for has_dumps "$OUT_NAME" 1
+	sleep 1
+	stop_recorder INT
+	while read -r dump; do
+		[ "$(json "$dump" trigger)" = kmsg ] || continue
+		total=$((total + 1 + $(json "$dump" swallowed)))
+		nr=$((nr + 1))
+	done < <(dumps "$OUT_NAME")
+	echo "$total hits, $nr dumps, $((SECONDS - began)) s"
+	[ $total = 10000 ]
+	[ $nr -le $((1 + (SECONDS - began) / 10)) ]
+}
+
+refuses()
+{
+	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
+
+	fails 129 "unknown trigger 'pi'" "${m[@]}" --trigger pi/over=1s/
+	fails 129 "unknown term 'ower'\\. Use psi/resource=" "${m[@]}" --trigger psi/ower=1s/
+	fails 129 "resource=disk is none of" "${m[@]}" --trigger psi/resource=disk,over=1s/
+	fails 129 "over=soon is not a time" "${m[@]}" --trigger psi/resource=io,over=soon/
+	fails 129 "'over' must be a time above 0" "${m[@]}" --trigger psi/resource=io,over=3s/
+	fails 129 "'some' takes no value" "${m[@]}" --trigger psi/resource=io,some=1/
+	fails 129 "'some' and 'full' exclude" "${m[@]}" --trigger psi/resource=io,some,full,over=1s/
+	fails 129 "'window' must be from" "${m[@]}" --trigger psi/resource=io,over=1s,window=20s/
+	fails 129 "slash behind the terms of 'psi'" "${m[@]}" --trigger psi/resource=io
+	fails 129 "slash behind the terms of 'cpu'" "${m[@]}" --trigger cpu/busy,over=9%/x
+	fails 129 "takes no argument behind a colon\\. Use cpu/busy" "${m[@]}" --trigger cpu:busy
+	fails 129 "over=200% is not a percentage" "${m[@]}" --trigger cpu/busy,over=200%/
+	fails 129 "'busy' is missing" "${m[@]}" --trigger cpu/over=20%/
+	fails 129 "'over' must be a percentage" "${m[@]}" --trigger cpu/busy/
+	fails 129 "'match' is missing" "${m[@]}" --trigger kmsg
+	fails 129 'is no extended regular expression' "${m[@]}" --trigger 'kmsg/match=a(/'
+	fails 129 "'oom' takes nothing between slashes" "${m[@]}" --trigger oom/x/
+	fails 129 "signal=WINCH is no signal" "${m[@]}" --trigger exit/signal=WINCH/
+	fails 129 "signal=11x is no signal" "${m[@]}" --trigger exit/signal=11x/
+	fails 129 "comm=.* is longer than the 15 bytes" "${m[@]}" \
+		--trigger exit/comm=sixteen-letters-/
+	fails 129 "'socket' has no terms between slashes" "${m[@]}" --trigger socket/x/
+	fails 129 "unknown option 'freese'" "${m[@]}" --trigger cpu/busy,over=9%/,freese
+	[ -z "$(dumps "$TMP/q")" ]
+}
+
+flight_begin
+check "kmsg" kernel_messages
+check "reports of others than the kernel" believes_the_kernel
+check "oom" out_of_memory
+check "exit/comm=,signal=/" crashes
+check "exit/signal=KILL/, exit" killed
+check "cpu/busy/" busy_cpus
+if has_pressure; then
+	check "psi" pressure
+	check "psi of a cgroup that goes and comes back" pressure_in_a_cgroup
+else
+	leave_out "psi" "the kernel does not measure pressure"
+	check "psi without pressure" fails_somehow 'does not measure pressure: boot with psi=1' \
+		perf record -M 4M -a -e cpu-clock -o "$TMP/q" \
+		--trigger psi/resource=cpu,some,over=1s/ -- true
+fi
+check "a storm is counted" counts_a_storm
+check "refuses what makes no sense" refuses
+persistent_end

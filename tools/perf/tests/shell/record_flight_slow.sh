@@ -1,0 +1,174 @@
+#!/bin/bash
+# perf record -M: a disk that hangs (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+#
+# The files of the recorder, and its messages, are on a file system that is held up for
+# FLIGHT_HOLD seconds in each step of what the recorder writes, while there is load.
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+HOLD=${FLIGHT_HOLD:-10}
+
+slow_cleanup()
+{
+	trap - EXIT
+	rm -f "$TMP/control"
+	umount -l "$TMP/slow" 2>/dev/null || true
+	flight_cleanup
+}
+
+# mount_slow: at $TMP/slow
+mount_slow()
+{
+	mkdir -p "$TMP/slow"
+	: >"$TMP/control"
+	python3 "$FLIGHT_LIB/slow_fs.py" "$TMP/slow" "$TMP/control" >>"$TMP/said" 2>&1 &
+	echo $! >>"$TMP/recorders"
+	wait_for grep -q mounted "$TMP/said" || { cat "$TMP/said"; return 1; }
+}
+
+hold()
+{
+	: >"$TMP/said"
+	echo "$1 $2" >"$TMP/control"
+}
+
+is_asked()
+{
+	echo status | timeout 5 socat -t 5 - "UNIX-CONNECT:$TMP/sock" | grep '"ok": true'
+}
+
+# The recorder answers, and reads its buffers, while the disk hangs.
+answers_while_held()
+{
+	local begin ms
+
+	wait_for grep -q "holding $1" "$TMP/said"
+	begin=${EPOCHREALTIME/[.,]/}
+	is_asked
+	ms=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
+	echo "status in $ms ms"
+	[ "$ms" -lt $((HOLD * 500)) ]
+	wait_for grep -q "held $1" "$TMP/said"
+}
+
+# numbers DUMP: are those that were counted up in it without a gap?
+numbers()
+{
+	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null | python3 -c '
+import re, sys
+numbers = [int(x, 16) for x in re.findall(r"fd: 0x([0-9a-f]+)", sys.stdin.read())]
+gaps = sum(b != a + 1 for a, b in zip(numbers, numbers[1:]))
+print(len(numbers), "numbers", gaps, "gaps")
+sys.exit(gaps or len(numbers) < 100)'
+}
+
+# loses_nothing OPERATION: it hangs in a dump, or in what follows it
+loses_nothing()
+{
+	local before
+
+	before=$(dumps "$OUT_NAME" | tail -n1)
+	hold "$1" "$HOLD"
+	kill -USR1 "$RECORDER"
+	# In the cooldown: the manifest is corrected later.
+	sleep 0.1
+	kill -USR1 "$RECORDER"
+	answers_while_held "$1"
+	wait_for is_newer "$before"
+	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	[ "$(json "$DUMP" lost)" = 0 ]
+	[ "$(json "$DUMP" given_up)" = 0 ]
+	numbers "$DUMP"
+	sleep 2
+}
+
+is_newer()
+{
+	[ "$(dumps "$OUT_NAME" | tail -n1)" != "$1" ]
+}
+
+# On one CPU, until $TMP/enough is there. At most 2000 records of less than 100 bytes are made
+# in a second: 2 MB while the disk is held, half of the reserve of 16 MiB. More than the
+# reserve would have to cost a dump its oldest records. See ring-memory.c.
+load()
+{
+	taskset -c "$(online_cpus | tail -n1)" \
+		python3 "$FLIGHT_LIB/close_files.py" 1000000 900000000 "$TMP/enough" 0.025 &
+	echo $! >>"$TMP/recorders"
+}
+
+# Its children are killed first if there is no memory, and hold nothing of the recorder's.
+children_are_modest()
+{
+	local child files
+
+	hold fsync "$HOLD"
+	kill -USR1 "$RECORDER"
+	wait_for grep -q 'holding fsync' "$TMP/said"
+	child=$(pgrep -P "$RECORDER" | head -n1)
+	files=$(ls -l "/proc/$child/fd")
+	grep -cx 1000 "/proc/$child/oom_score_adj"
+	not grep -E 'perf_event|socket:' <<<"$files"
+	wait_for grep -q 'held fsync' "$TMP/said"
+	sleep 2
+}
+
+# A child that hangs is given up, the dump is tried again, and nothing is left of the first.
+gives_up()
+{
+	local before
+
+	start_recorder "$TMP/slow/t" -M 4M -a -e cpu-clock -F 199 --dump-timeout 5s
+	hold fsync 1000
+	kill -USR1 "$RECORDER"
+	wait_for grep -q 'holding fsync' "$TMP/said"
+	# It is killed after 5 s, and given up 2 s later. Its messages are for the same disk.
+	sleep 10
+	# The file system answers again: what was to be said is said.
+	rm "$TMP/control"
+	wait_for grep -q 'did not finish in 5 s and was killed' "$OUT_NAME.stderr"
+	wait_for grep -q 'is tried again' "$OUT_NAME.stderr"
+	: >"$TMP/control"
+	wait_for has_dumps "$OUT_NAME" 1
+	before=$(dumps "$OUT_NAME" | tail -n1)
+	kill -USR1 "$RECORDER"
+	wait_for is_newer "$before"
+	stop_recorder INT
+	opens "$DUMP"
+	wait_for nothing_half_written
+}
+
+nothing_half_written()
+{
+	[ -z "$(find "$TMP/slow" -name '.*.tmp')" ]
+}
+
+flight_begin
+if [ ! -e /dev/fuse ]; then
+	echo "1..0 # SKIP needs FUSE"
+	exit 2
+fi
+trap slow_cleanup EXIT
+mount_slow
+load
+start_recorder "$TMP/slow/a" -M 16M -a -e syscalls:sys_enter_close \
+	--filter 'fd >= 1000000 && fd < 2000000000' --max-files 2 \
+	--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
+dump
+# The next one is not to be in the cooldown.
+sleep 2
+dump
+sleep 2
+# In their order: the file, its name, its manifest, old dumps, the correction, OUT.auxiliary.
+for op in create write fsync link readdir unlink rename lookup; do
+	check "nothing is lost in $op" loses_nothing $op
+done
+check "children are modest" children_are_modest
+touch "$TMP/enough"
+stop_recorder INT
+check "a child that hangs" gives_up
+persistent_end

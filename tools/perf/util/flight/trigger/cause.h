@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_FLIGHT_CAUSE_H
+#define __PERF_FLIGHT_CAUSE_H
+
+#include <linux/types.h>
+#include <sys/types.h>
+
+/**
+ * struct flight_cause - what a hit is about, as far as the trigger knows
+ * @unit: of @value and @threshold; NULL: there are none
+ * @value: what was measured
+ * @threshold: what it was to be less than; 0: unknown
+ * @pid: the task, or 0
+ * @comm: its name, or ""
+ * @cgroup: the cgroup, or ""
+ */
+struct flight_cause {
+	const char	*unit;
+	u64		value;
+	u64		threshold;
+	pid_t		pid;
+	char		comm[16];
+	char		cgroup[128];
+};
+
+#endif /* __PERF_FLIGHT_CAUSE_H */
