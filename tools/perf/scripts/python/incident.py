@@ -42,6 +42,8 @@ MOST_TASKS = 1000
 NO_ID = (-1, 0xffffffff)
 # Widths of bins, in round numbers.
 BIN_WIDTHS = [n * 10 ** e for e in range(3, 12) for n in (1, 2, 5)]
+# A kernel thread that sleeps waits for work, and nobody for it.
+FOR_WORK = 'waiting for work'
 TASK_STATES = {0: 'preempted', 1: 'sleeping', 2: 'uninterruptible', 4: 'stopped', 8: 'traced',
                16: 'dead', 32: 'dead', 64: 'parked', 128: 'idle'}
 PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT = 0, 1, 2
@@ -105,6 +107,7 @@ class Symbols:
         self.frames = Table()
         self.chains = Table((-1, -1))
         self.raw = {}
+        self.kthreads = {}
 
     @staticmethod
     def kind(dso):
@@ -136,8 +139,19 @@ class Symbols:
         return chain
 
     def state(self, chain, state):
+        if state == 'idle' or state in ('sleeping', 'parked') and self.of_kthread(chain):
+            state = FOR_WORK
         frame = self.frames.number(('(%s)' % state, '', self.STATE))
         return self.chains.number((chain, frame))
+
+    def of_kthread(self, chain):
+        """Whether a call chain begins in the function that all kernel threads run"""
+        if chain not in self.kthreads:
+            parent, frame = self.chains.items[chain]
+            name, _, kind = self.frames.items[frame] if parent >= 0 else ('', '', self.STATE)
+            self.kthreads[chain] = (name, kind) == ('kthread', self.KERNEL) or (
+                parent > self.EMPTY and self.of_kthread(parent))
+        return self.kthreads[chain]
 
     def leaf(self, chain):
         return self.chains.items[chain][1]
@@ -408,6 +422,7 @@ class Machine:
         self.path = path
         self.header = {}
         self.manifest = self.read_manifest()
+        self.verdict = self.read_verdict()
         for line in run_perf('report', '--header-only', '-i', path).splitlines():
             match = re.match(r'# ([a-z][a-z ]*?)\s*[:=] *(.*)', line)
             if match:
@@ -425,6 +440,14 @@ class Machine:
                   file=sys.stderr)
             return {}
 
+    def read_verdict(self):
+        """Who held whom up, as perf verdict tells it; {} if it cannot"""
+        try:
+            verdict = json.loads(run_perf('verdict', '--json', '-i', self.path))
+            return verdict if isinstance(verdict, dict) else {}
+        except ValueError:
+            return {}
+
     def reference(self):
         """(wall clock, clock of the records) in ns at the same time"""
         match = re.search(r'= (\d+)\.(\d+) \(TOD\) = (\d+)\.(\d+)',
@@ -435,6 +458,10 @@ class Machine:
 
     def trigger(self):
         """When it was triggered, on the clock of the records, or None"""
+        # Manifests of earlier versions have the time of the dump alone.
+        time = self.manifest.get('trigger_time')
+        if isinstance(time, (int, float)) and time > 0:
+            return round(time * NSEC)
         match = re.match(r'(\d{8}T\d{6})\.(\d{3})Z$', str(self.manifest.get('time', '')))
         reference = self.reference()
         if not match or not reference:
@@ -490,11 +517,15 @@ class Figures:
         self.shown = self.clock or [e for e, _ in self.by_event.most_common(1)]
         self.by_cpu = Counter(samples.cpu)
         shown = set(self.shown)
-        self.by_task, self.by_chain = Counter(), Counter()
+        # Samples of a clock that found a CPU idle; those of other events have happened there.
+        self.by_task, self.by_chain, self.idle_chain = Counter(), Counter(), Counter()
+        tids = [tid for _, tid, _ in recording.tasks.items] if self.clock else []
         for event, task, chain in zip(samples.event, samples.task, samples.chain):
             if event in shown:
                 self.by_task[task] += 1
                 self.by_chain[chain] += 1
+                if tids and tids[task] == IDLE:
+                    self.idle_chain[chain] += 1
         self.cpus = self.per_cpu()
 
     def clock_events(self):
@@ -539,18 +570,23 @@ class Figures:
         return sorted(rows, key=lambda row: (-row['samples'], -row['on_ns'], row['tid']))
 
     def functions(self):
-        """[name, dso, self, total] by samples; a function counts once in a chain"""
-        own, total = Counter(), Counter()
+        """
+        [name, dso, self, total, idle] by samples; a function counts once in a chain. idle: so
+        many of its own samples found the CPU idle
+        """
+        own, total, idle = Counter(), Counter(), Counter()
         chains = self.r.symbols.chains.items
         for chain, count in self.by_chain.items():
             own[self.r.symbols.leaf(chain)] += count
+            idle[self.r.symbols.leaf(chain)] += self.idle_chain[chain]
             frames = set()
             while chain > Symbols.EMPTY:
                 chain, frame = chains[chain]
                 frames.add(frame)
             for frame in frames:
                 total[frame] += count
-        rows = [{'name': frames[0], 'dso': frames[1], 'self': own[n], 'total': total[n]}
+        rows = [{'name': frames[0], 'dso': frames[1], 'self': own[n], 'total': total[n],
+                 'idle': idle[n]}
                 for n, frames in enumerate(self.r.symbols.frames.items) if total[n]]
         return sorted(rows, key=lambda row: (-row['self'], -row['total'], row['name']))
 
@@ -582,7 +618,7 @@ class Figures:
             ('CPU', h.get('cpudesc')),
             ('CPUs', h.get('nrcpus online')),
             ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
-            ('Command', h.get('cmdline')),
+            ('Command', str(h.get('cmdline', '')).strip()),
             ('File', os.path.basename(self.machine.path)),
         ]
         return [(name, str(value)) for name, value in pairs if value]
@@ -612,16 +648,36 @@ class Figures:
         if self.machine.manifest.get('unresolved'):
             notes.append('%d samples belong to unknown tasks.'
                          % self.machine.manifest['unresolved'])
+        notes += self.frozen()
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
-                         'CPU are unknown: record it with sched:sched_switch/period=1/.')
+                         'CPU are unknown: record it without -F and -c, beside cpu-clock/freq=99/.')
         if self.r.switches.broken:
             notes.append('Not every switch is here (only some tasks were recorded, or files were '
                          'combined): times on and off the CPU are incomplete.')
+        # It says the same with names.
+        named = self.machine.verdict.get('notes', [])
+        if named and (lost or self.r.switches.broken):
+            notes = [note for note in notes if not note.startswith('Not every switch')] + named
         if len(self.r.samples) and not self.clock:
             notes.append('No event samples the CPUs by time (cpu-clock, cycles): the running '
                          'tasks are unknown.')
         return notes
+
+    def frozen(self):
+        """What is missing because the session was frozen before the dump"""
+        manifest = self.machine.manifest
+        frozen, lost = manifest.get('frozen'), manifest.get('frozen_lost')
+        if not isinstance(frozen, (int, float)):
+            return []
+        note = 'The session %s was frozen (by: %s)' % (manifest.get('session'),
+                                                       manifest.get('frozen_by'))
+        trigger = manifest.get('trigger_time')
+        if isinstance(trigger, (int, float)) and trigger > frozen:
+            note += ' %.3f s before the trigger' % (trigger - frozen)
+        if isinstance(lost, int):
+            note += '; %d later records were refused' % lost
+        return [note + '.']
 
     def all(self):
         return {
@@ -631,8 +687,10 @@ class Figures:
             'clock': self.names(self.clock) or None, 'shown': self.names(self.shown) or None,
             'on_cpu_samples': sum(self.by_event[e] for e in self.clock),
             'shown_samples': sum(self.by_event[e] for e in self.shown),
+            'idle_samples': sum(self.idle_chain.values()),
             'events': self.events(), 'cpus': self.cpus, 'tasks': self.tasks(),
             'functions': self.functions(), 'waits': self.waits(),
+            'verdict': self.machine.verdict,
         }
 
 
@@ -671,7 +729,13 @@ def table(title, heads, rows, out):
 
 def summary(figures, out, limit=10):
     """The figures of the page, for a terminal"""
-    all_of = figures['shown_samples']
+    # Idle CPUs have no place among the tasks and functions that ran.
+    busy = figures['shown_samples'] - figures['idle_samples']
+    tasks = [t for t in figures['tasks'] if t['tid'] != IDLE or not figures['idle_samples']]
+    functions = sorted((dict(f, self=f['self'] - f['idle']) for f in figures['functions']
+                        if not f['idle'] or f['self'] > f['idle']), key=lambda f: -f['self'])
+    waits = [w for w in figures['waits'] if w['state'] != FOR_WORK]
+    for_work = sum(w['off_ns'] for w in figures['waits'] if w['state'] == FOR_WORK)
     for name, value in figures['machine'].items():
         print('%-10s %s' % (name, printable(value)), file=out)
     print('%-10s %s s, %s .. %s' % ('Window', seconds(figures['window_ns']),
@@ -680,8 +744,13 @@ def summary(figures, out, limit=10):
     if figures['trigger'] is not None:
         print('%-10s at %s' % ('Triggered', seconds(figures['trigger'])), file=out)
     print('%-10s %d' % ('Samples', figures['samples']), file=out)
+    if figures['idle_samples']:
+        print('%-10s %s of the samples of %s, which are not counted below' % (
+            'Idle', percent(figures['idle_samples'], figures['shown_samples']), figures['clock']),
+              file=out)
     for note in figures['notes']:
         print('Note: %s' % printable(note), file=out)
+    findings(figures['verdict'], out)
     table('Events', ['<EVENT', 'SAMPLES'],
           [(e['name'], e['samples']) for e in figures['events']], out)
     table('CPUs', ['CPU', 'SAMPLES', 'SWITCHES', 'OLDEST(s)', 'NEWEST(s)', 'LOST', 'THROTTLED',
@@ -692,16 +761,35 @@ def summary(figures, out, limit=10):
             c['lost'], c['throttled'], c['given_up'], c['way']) for c in figures['cpus']], out)
     table('Tasks, by samples of %s' % (figures['shown'] or 'no event'),
           ['TID', '<TASK', 'SAMPLES', 'SHARE', 'SWITCHES', 'ON-CPU(s)', 'OFF-CPU(s)'],
-          [(t['tid'], t['comm'], t['samples'], percent(t['samples'], all_of), t['switches'],
-            seconds(t['on_ns']), seconds(t['off_ns'])) for t in figures['tasks'][:limit]], out)
+          [(t['tid'], t['comm'], t['samples'], percent(t['samples'], busy), t['switches'],
+            seconds(t['on_ns']), seconds(t['off_ns'])) for t in tasks[:limit]], out)
     table('Functions, by samples of %s' % (figures['shown'] or 'no event'),
           ['SELF', 'SHARE', 'TOTAL', '<FUNCTION', '<IN'],
-          [(f['self'], percent(f['self'], all_of), f['total'], f['name'][:60], f['dso'])
-           for f in figures['functions'][:limit]], out)
+          [(f['self'], percent(f['self'], busy), f['total'], f['name'][:60], f['dso'])
+           for f in functions[:limit]], out)
     if figures['waits']:
         table('Off the CPU', ['TID', '<TASK', '<HOW', 'TIME(s)'],
               [(w['tid'], w['comm'], w['state'], seconds(w['off_ns']))
-               for w in figures['waits'][:limit]], out)
+               for w in waits[:limit]], out)
+        if for_work:
+            print('  Not listed: kernel threads that waited for work, %s s in all'
+                  % seconds(for_work), file=out)
+
+
+def findings(verdict, out):
+    """What perf verdict found, for a terminal"""
+    if not verdict:
+        return
+    print('\nFindings', file=out)
+    if not verdict['findings']:
+        print('  Nothing was found that held tasks up.', file=out)
+    for n, finding in enumerate(verdict['findings'], 1):
+        print('  %d. %s (%s)' % (n, printable(finding['sentence']), finding['confidence']),
+              file=out)
+        for depth, link in enumerate(finding['chain']):
+            print('     %s%s' % ('  ' * depth, printable(link['text'])), file=out)
+    for missing in verdict['missing']:
+        print('  Not recorded: %s (-e %s)' % (missing['what'], missing['events']), file=out)
 
 
 def packed(code, values):

@@ -62,6 +62,14 @@ const comms = [], commOf = [];
 	}
 }
 const isIdle = (task) => data.taskNames[task][1] === 0;
+// A clock that samples an idle CPU found nobody on it; other events have happened there.
+const leftOut = (event, task) => isIdle(task) && data.events[event].kind === 'clock';
+// Kernel threads that wait for work hold nobody up.
+const forWork = (chain) => {
+	const [name, , kind] = data.frames[chains.frame[chain]];
+
+	return kind === STATE && name === '(waiting for work)';
+};
 
 // The first cell of a bin, or of the next one that has any.
 function firstCell(bin)
@@ -132,11 +140,12 @@ function add(map, key, n)
 	map.set(key, (map.get(key) || 0) + n);
 }
 
-// {pairs: Map of task * chains + chain -> value, total, unit} of a part of the window.
+// {pairs: Map of task * chains + chain -> value, total, idle} of a part of the window; idle is
+// not in the others.
 function count(from, to)
 {
 	const pairs = new Map(), nr = chains.parent.length;
-	let total = 0;
+	let total = 0, idle = 0;
 
 	if (view.kind === 'off') {
 		const scale = data.bin / data.tick, start = from * scale, end = to * scale;
@@ -149,6 +158,10 @@ function count(from, to)
 				continue;
 			const value = off.time[i] * Math.min(inside / length, 1);
 
+			if (forWork(off.chain[i])) {
+				idle += value;
+				continue;
+			}
 			add(pairs, off.task[i] * nr + off.chain[i], value);
 			total += value;
 		}
@@ -156,11 +169,15 @@ function count(from, to)
 		for (let i = firstCell(from), end = firstCell(to); i < end; i++) {
 			if (!view.events[cells.event[i]])
 				continue;
+			if (leftOut(cells.event[i], cells.task[i])) {
+				idle += cells.count[i];
+				continue;
+			}
 			add(pairs, cells.task[i] * nr + cells.chain[i], cells.count[i]);
 			total += cells.count[i];
 		}
 	}
-	return {pairs, total, nr};
+	return {pairs, total, idle, nr};
 }
 
 const amount = (n) => (view.kind === 'off' ? duration(n) : number(n) + ' samples');
@@ -611,6 +628,8 @@ function followMouse()
 				return;
 			from = toBin(event.offsetX);
 			canvas.setPointerCapture(event.pointerId);
+			// The keys go on from here; the ring is for those who came with them.
+			$('timeline').classList.add('pointed');
 			$('timeline').focus({preventScroll: true});
 		});
 		canvas.addEventListener('pointermove', (event) => {
@@ -797,7 +816,18 @@ function emptyText()
 		return 'There are no samples.';
 	if (view.kind === 'off')
 		return 'No task is known to have waited in this part of the window.';
+	if (shown.idle)
+		return 'All CPUs were idle in this part of the window.';
 	return `No samples of ${viewed()} in this part of the window.`;
+}
+
+function idleText(counted)
+{
+	if (!counted.idle)
+		return '';
+	return view.kind === 'off'
+		? `, without ${duration(counted.idle)} in which kernel threads waited for work`
+		: `, without ${number(counted.idle)} of idle CPUs`;
 }
 
 // The share of all whose chain or task matches, drawn or not.
@@ -810,7 +840,7 @@ function search()
 		text ? flame.chart.search(text) : flame.chart.clear();
 	if (!text || !counted.total) {
 		$('matched').textContent = counted.total ? 'In all ' + amount(counted.total) +
-			(view.kind === 'off' ? ' of waiting' : ' of ' + viewed())
+			(view.kind === 'off' ? ' of waiting' : ' of ' + viewed()) + idleText(counted)
 			: '\u00a0';
 		return showTables();
 	}
@@ -950,7 +980,7 @@ function showFunctions(counted)
 	     rows, text && counted.total ? `No function here has “${text}” in its name.` : emptyText());
 }
 
-let shown = {pairs: new Map(), total: 0, nr: 1};
+let shown = {pairs: new Map(), total: 0, idle: 0, nr: 1};
 
 function showTables()
 {
@@ -974,7 +1004,59 @@ function showCount()
 	search();
 }
 
+// ---- findings
+
+// A time of the records, selected and in sight
+function selectTime(from, to)
+{
+	const bin = (ns) => (ns - data.start) / data.bin;
+
+	selectSeen(Math.max(bin(from), 0), Math.min(Math.max(bin(to), bin(from) + 1), bins));
+	$('timeline').scrollIntoView({block: 'nearest'});
+}
+
+function timeButton(text, from, to)
+{
+	const b = element('button', {title: 'Select its time'}, text);
+
+	b.addEventListener('click', () => selectTime(from, to));
+	return b;
+}
+
+// Each link is a task that held up the one above.
+function showLink(link, depth)
+{
+	return element('li', {style: `padding-left: ${Math.min(depth, 5) * 14}px`},
+		(depth ? '↳ ' : '') + link.text,
+		timeButton(signed(link.start - base, digits), link.start, link.end),
+		link.function ? searchButton(link.function) : '');
+}
+
+function showFindings()
+{
+	const verdict = data.verdict;
+
+	$('verdict').hidden = !verdict.findings;
+	if (!verdict.findings)
+		return;
+	$('findings').replaceChildren(...verdict.findings.map((finding) => element('li', {},
+		timeButton(finding.sentence, finding.from, finding.to),
+		element('span', {class: 'sure'}, finding.confidence),
+		element('ul', {}, ...finding.chain.map(showLink)))));
+	if (!verdict.findings.length)
+		$('findings').replaceWith(element('p', {class: 'line', id: 'findings'},
+			'Nothing was found that held tasks up.'));
+	$('missing').hidden = !verdict.missing.length;
+	$('missing').querySelector('ul').replaceChildren(...verdict.missing.map((missing) =>
+		element('li', {}, `${missing.what}: record it with `,
+			element('code', {}, missing.events))));
+}
+
 // ---- what does not change
+
+// What is told at once, and what is printed as it was typed; the rest unfolds.
+const FIRST = ['Trigger', 'Action', 'Window', 'Samples', 'Swallowed', 'Time'];
+const CODE = ['Command', 'Boot', 'File'];
 
 function showWhat()
 {
@@ -985,11 +1067,14 @@ function showWhat()
 	const rows = [...data.what];
 
 	rows.splice(2, 0, ['Window', duration(data.window_ns)], ['Samples', number(data.samples)]);
-	$('what').replaceChildren(...rows.map(([name, value]) =>
-		element('div', name === 'Command' || name === 'File' ? {class: 'wide'} : {},
-			element('dt', {}, name),
-			element('dd', {}, name === 'Command' || name === 'Boot' || name === 'File'
-				? element('code', {}, value) : value))));
+	const pair = ([name, value]) => element('div', {}, element('dt', {}, name),
+		element('dd', {}, CODE.includes(name) ? element('code', {}, value) : value));
+	const first = rows.filter(([name]) => FIRST.includes(name));
+	const rest = rows.filter(([name]) => !FIRST.includes(name));
+
+	$('what').replaceChildren(...first.map(pair));
+	$('more').replaceChildren(...rest.map(pair));
+	$('machine').hidden = !rest.length;
 	$('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
 	const at = (ns) => (ns === null ? '–' : signed(ns - base, digits));
 
@@ -1036,12 +1121,15 @@ function start()
 	readScheme();
 	rank();
 	showWhat();
+	showFindings();
 	showViews();
 	showLegend();
 	drawTimeline();
 	showCount();
 	followMouse();
 	$('timeline').addEventListener('keydown', timelineKey);
+	for (const name of ['keydown', 'blur'])
+		$('timeline').addEventListener(name, () => $('timeline').classList.remove('pointed'));
 	$('flame').addEventListener('keydown', (event) => flame.chart && flameKey(event));
 	$('zoom-in').addEventListener('click', () => zoom(0.5, middle()));
 	$('zoom-out').addEventListener('click', () => zoom(2, middle()));

@@ -1,0 +1,379 @@
+#!/bin/bash
+# perf verdict (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+#
+# Incidents with a known cause, of which perf verdict is to tell it; and a busy machine
+# without one. INCIDENT is the program of tools/testing/selftests/perf_events/incidents/.
+# VERDICT_RUNS: cause each so many times, and expect the right verdict each time. Prints TAP.
+set -e
+
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+# For what is to be seen even if a check passes
+exec 3>&1
+
+SWITCH=sched:sched_switch
+WAKING=sched:sched_waking
+NEW=sched:sched_wakeup_new
+
+# records NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth;
+# of LENGTH seconds, 1.5 by default
+records()
+{
+	perf record -q -B -N -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ -e "$2" "${@:3}" -- \
+		"$INCIDENT" "$1" "${LENGTH:-1.5}" "$TMP/truth"
+	cat "$TMP/truth"
+}
+
+# once_of FUNCTION...: it succeeds in at least one of 3 tries, or TRIES. While the host does not
+# run a guest, the tasks of the guest wait for each other without an incident, and a verdict that
+# names such a wait is right. With VERDICT_RUNS there is one try. Prints each try that failed.
+once_of()
+{
+	local tries=${TRIES:-3} try text rc
+
+	[ -z "${VERDICT_RUNS-}" ] || tries=1
+	for ((try = 1; try <= tries; try++)); do
+		set +e
+		text=$(set -eE; "$@" 2>&1)
+		rc=$?
+		set -e
+		if [ $rc = 0 ]; then
+			echo "$text"
+			return 0
+		fi
+		printf '# try %s of %s: %s\n' "$try" "$tries" "$*" >&3
+		printf '#   %s\n' "${text//$'\n'/$'\n#   '}" >&3
+	done
+	return 1
+}
+
+# What perf verdict says, in words; also in JSON
+judges()
+{
+	perf verdict -i "$TMP/data" | tee "$TMP/text"
+}
+
+judges_both()
+{
+	judges
+	perf verdict -i "$TMP/data" --json >"$TMP/json"
+}
+
+# The first finding against the truth
+names()
+{
+	python3 - "$TMP/truth" "$TMP/json" <<-'END'
+		import json, sys
+		truth = [line.split() for line in open(sys.argv[1])]
+		first = (json.load(open(sys.argv[2]))['findings'] or [None])[0]
+		if not first:
+		    sys.exit('nothing was found')
+		names = lambda who: [t['comm'] for t in first[who]]
+		for what, *values in truth:
+		    if what == 'kind' and first['kind'] != values[0]:
+		        sys.exit('kind %s' % first['kind'])
+		    if what == 'culprit' and names('culprits')[:1] != values:
+		        sys.exit('culprits %r' % names('culprits'))
+		    if what == 'victim' and values[0] not in names('victims'):
+		        sys.exit('victims %r' % names('victims'))
+		    if what == 'chain':
+		        got = []
+		        for link in first['chain']:
+		            if link['task']['comm'] not in got[-1:]:
+		                got.append(link['task']['comm'])
+		        if got != values:
+		            sys.exit('chain %r' % got)
+	END
+}
+
+tells()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records "$1" $SWITCH,$WAKING,$NEW -g
+		perf verdict -i "$TMP/data" --json | tee "$TMP/json" | grep '"sentence"' || true
+		names
+	done
+}
+
+finds_nothing()
+{
+	for ((i = 0; i < 2 * ${VERDICT_RUNS:-1}; i++)); do
+		records calm $SWITCH,$WAKING,$NEW -g
+		judges
+		grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	done
+}
+
+# Without call chains, the events of contention tell who waits for a lock of the kernel.
+tells_contention()
+{
+	records file_write $SWITCH,$WAKING,lock:contention_begin,lock:contention_end
+	judges_both
+	names
+	grep -q '^Not recorded: in what tasks waited' "$TMP/text"
+	# Nor do those that begin, without those that end.
+	LENGTH=1 records file_write $SWITCH,$WAKING,lock:contention_begin
+	judges
+	grep -q '^Nothing was found' "$TMP/text"
+}
+
+# Without an event, no culprit is made up, and what it would take is told.
+tells_what_it_takes()
+{
+	records convoy $SWITCH,$NEW -g
+	judges_both
+	grep -q '^Not recorded: who was woken by whom.*sched:sched_waking' "$TMP/text"
+	python3 - "$TMP/truth" "$TMP/json" <<-'END'
+		import json, sys
+		truth = dict(line.split(None, 1) for line in open(sys.argv[1]))
+		found = json.load(open(sys.argv[2]))['findings']
+		waits = [f for f in found if f['kind'] == 'wait']
+		if not waits or any(f['culprits'] or f['root'] != 'unknown' for f in waits):
+		    sys.exit('%r' % [f['sentence'] for f in found])
+		if truth['victim'].strip() not in [t['comm'] for t in waits[0]['victims']]:
+		    sys.exit('%r' % waits[0]['victims'])
+	END
+	LENGTH=0.5 records convoy $WAKING -g
+	judges
+	grep -q '^Not recorded: who waited .*sched:sched_switch' "$TMP/text"
+	grep -q '^Nothing was found' "$TMP/text"
+}
+
+# What changed in $TMP/data, as text and in $TMP/json
+compares()
+{
+	perf verdict -i "$TMP/data" --compare | tee "$TMP/text"
+	perf verdict -i "$TMP/data" --compare --json >"$TMP/json"
+}
+
+# Who began to run, in which function, and who waited for it; also as a finding
+tells_a_change()
+{
+	LENGTH=10 records change $SWITCH,$WAKING,$NEW -g
+	judges
+	compares
+	names
+	python3 - "$TMP/truth" "$TMP/json" <<-'END'
+		import json, sys
+		truth = dict(line.split(None, 1) for line in open(sys.argv[1]))
+		compared = json.load(open(sys.argv[2]))['comparison']
+		top = {}
+		for change in compared['changes']:
+		    top.setdefault(change['figure'], change)
+		rest = (compared['part']['from'] - compared['since']) / 9e9
+		if not 0.9 < rest < 1.3:
+		    sys.exit('%.2f of what is before it' % rest)
+		if top['self'].get('function') != 'burn' or top['self']['most']:
+		    sys.exit('%r' % top['self'])
+		if top['on_cpu']['comm'] != truth['culprit'].strip():
+		    sys.exit('%r' % top['on_cpu'])
+		if 'runnable' not in top:
+		    sys.exit('nobody waited more')
+	END
+}
+
+# The figures of what changed, in all parts, are those that perf script prints.
+counts_changes()
+{
+	perf script -i "$TMP/data" --ns -F tid,cpu,time,event,trace,ip,sym >"$TMP/lines"
+	python3 - "$TMP/json" "$TMP/lines" <<-'END'
+		import json, re, sys
+		from collections import Counter, defaultdict
+		compared = json.load(open(sys.argv[1]))['comparison']
+		parts = [(p['from'], p['to']) for p in [compared['part']] + compared['calm']]
+		head = re.compile(r' *(\d+) +\[(\d+)\] +(\d+)\.(\d+): +(\S+?):(?: +(.*))?$')
+		samples, runs, clock = [], [], None
+		for line in open(sys.argv[2]):
+		    found = head.match(line)
+		    if found:
+		        tid, cpu, s, ns, event, fields = found.groups()
+		        time = int(s) * 10 ** 9 + int(ns)
+		        clock = event.startswith('cpu-clock') and tid != '0'
+		        if clock:
+		            samples.append((time, []))
+		        if event == 'sched:sched_switch':
+		            # COMM:TID [PRIO] STATE ==> COMM:TID [PRIO]
+		            tids = re.findall(r':(\d+) \[', fields)
+		            if len(tids) != 2:
+		                tids = re.findall(r'_pid=(\d+)', fields)
+		            runs.append((int(cpu), time, int(tids[0]), int(tids[1])))
+		    elif clock and line.strip():
+		        samples[-1][1].append(line.split()[1])
+		    elif not line.strip():
+		        clock = False
+		def counts(of, total):
+		    return [sum(of in (chain if total else chain[:1]) for time, chain in samples
+		                if start <= time < end) for start, end in parts]
+		def figures(values):
+		    calm = sorted(values[1:])
+		    return values[0], calm[len(calm) // 2], calm[0], calm[-1]
+		checked = Counter()
+		for c in compared['changes']:
+		    told = c['now'], c['median'], c['least'], c['most']
+		    if c.get('function') in ('burn', 'run_late'):
+		        found = figures(counts(c['function'], c['figure'] == 'total'))
+		        if found != told:
+		            sys.exit('%r, counted %r' % (c, found))
+		        checked[c['figure']] += 1
+		    elif c['figure'] == 'on_cpu' and c['tasks'] == 1:
+		        on, ran = {}, []
+		        for cpu, time, prev, next_ in runs:
+		            if prev == c['tid'] and cpu in on:
+		                ran.append((on.pop(cpu), time))
+		            if next_ == c['tid']:
+		                on[cpu] = time
+		        values = [sum(max(0, min(b, end) - max(a, start)) for a, b in ran)
+		                  for start, end in parts]
+		        if abs(figures(values)[0] - told[0]) > 50e6:
+		            sys.exit('%r, counted %r' % (c, figures(values)))
+		        checked['task'] += 1
+		print(dict(checked))
+		if not checked['self'] or not checked['total']:
+		    sys.exit('nothing to check in %r' % compared['changes'][:5])
+	END
+}
+
+# What the user names, and when the manifest says that it was triggered
+compares_what_is_named()
+{
+	perf verdict -i "$TMP/data" --compare='90%-100%' --against='0%-60%' | tee "$TMP/text"
+	grep -qE '^Compared: 1\.[0-9]+ s, from .* with (5|6) calm parts ' "$TMP/text"
+	grep -qE ' burn  \(incident\)$' "$TMP/text"
+	perf verdict -i "$TMP/data" --compare='70%-100%' | tee "$TMP/text"
+	grep -q '^What changed is not told: it takes 5 calm parts .*, and there are 2\.' "$TMP/text"
+	oldest=$(sed -nE 's/^  "oldest": ([0-9]+),/\1/p' "$TMP/json")
+	awk "BEGIN { printf \"{\n  \\\"trigger_time\\\": %.9f,\n}\n\", $oldest / 1e9 + 7 }" \
+		>"$TMP/data.json"
+	compares
+	rm "$TMP/data.json"
+	grep -q '^Compared: .* s before the trigger, from ' "$TMP/text"
+	[ "$(grep -c ' burn  ' "$TMP/text")" = 0 ]
+	fails 1 'There are no records in 1,2: they are from' \
+		perf verdict -i "$TMP/data" --compare=1,2
+	fails 1 'takes one range' perf verdict -i "$TMP/data" --compare='0%-10%,20%-30%'
+	fails 1 'overlap' perf verdict -i "$TMP/data" --compare='0%-10%' --against='5%-60%'
+	fails 1 'needs the part' perf verdict -i "$TMP/data" --against='0%-10%'
+}
+
+finds_no_change()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		LENGTH=10 records calm $SWITCH,$WAKING,$NEW -g
+		judges_both
+		not grep '"kind": "changed"' "$TMP/json"
+		compares
+		grep -q '^Nothing changed by more than calm parts differ, of ' "$TMP/text"
+	done
+}
+
+# Too little to know what is usual
+says_what_is_too_short()
+{
+	LENGTH=0.2 records change $SWITCH,$WAKING,$NEW -g
+	compares
+	grep -q '^What changed is not told: it takes 5 calm parts .* of 0.200 s or more' "$TMP/text"
+	grep -q '"compared": false' "$TMP/json"
+}
+
+# Without switches, functions are compared alone, and tasks by their samples: nobody waited.
+compares_samples()
+{
+	LENGTH=7 records change dummy -g
+	compares
+	grep -qE ' burn  \(incident\)$' "$TMP/text"
+	[ "$(grep -c '^Tasks, by seconds of waiting' "$TMP/text")" = 0 ]
+}
+
+# The switches of some tasks alone: nothing is claimed of the CPUs of others.
+names_who_is_incomplete()
+{
+	perf record -q -B -N -g -o "$TMP/data" -e $SWITCH,$WAKING -- \
+		"$INCIDENT" convoy 1 "$TMP/truth"
+	judges
+	grep -qE '^Not every switch is here. Unknown are up to .* of [0-9]+ tasks: ' "$TMP/text"
+}
+
+refuses()
+{
+	fails 1 'cannot read from a pipe' perf verdict -i - </dev/null
+	fails 1 'No such file' perf verdict -i "$TMP/none"
+	perf record -q -o "$TMP/data" -e dummy -- true
+	judges
+	grep -q '^Not recorded: who waited ' "$TMP/text"
+	perf record -q -B -N -o "$TMP/data" -c 2 -e $SWITCH -- true
+	judges
+	grep -q '^Not recorded: who waited: it was sampled; use cpu-clock/freq=99/' "$TMP/text"
+}
+
+# In a PID namespace, samples have other numbers of tasks than the fields of tracepoints.
+tells_in_namespace()
+{
+	cat >"$TMP/record.sh" <<-END
+		perf record -q -B -N -a -m 4M -g -o "$TMP/data" -e cpu-clock/freq=199/ \
+			-e $SWITCH,$WAKING,$NEW -- "$INCIDENT" convoy 1.5 "$TMP/truth"
+	END
+	unshare -pf --mount-proc sh "$TMP/record.sh"
+	cat "$TMP/truth"
+	judges_both
+	names
+	python3 - "$TMP/json" <<-'END'
+		import json, sys
+		first = json.load(open(sys.argv[1]))['findings'][0]
+		if 'function' not in first['chain'][-1]:
+		    sys.exit('no function: %r' % first['chain'])
+	END
+	[ "$(perf script -i "$TMP/data" -F tid,event,trace 2>/dev/null |
+		awk '$2 == "sched:sched_switch:" && $0 !~ "prev_pid=" $1 " "' | wc -l)" -gt 0 ]
+}
+
+# Names prove nothing: a clock that is named like a tracepoint is a clock.
+believes_no_names()
+{
+	perf record -q -B -N --sample-cpu -o "$TMP/data" -e "cpu-clock/name=$WAKING/" \
+		-e "cpu-clock/name=$SWITCH/" -e "cpu-clock/name=$NEW/" -- sleep 0.2
+	judges
+	grep -q '^Nothing was found' "$TMP/text"
+	grep -q '^Not recorded: who waited .*sched:sched_switch' "$TMP/text"
+}
+
+flight_begin
+if ! perf version --build-options | grep -qE 'libtraceevent: \[ on'; then
+	echo "1..0 # SKIP perf was built without libtraceevent"
+	exit 2
+fi
+if [ ! -x "$INCIDENT" ]; then
+	echo "1..0 # SKIP INCIDENT names no program: build tools/testing/selftests/perf_events"
+	exit 2
+fi
+check "tells who has a lock that others wait for" once_of tells convoy
+check "tells a chain over three tasks" once_of tells chain
+check "tells an inversion of priorities" once_of tells inversion
+check "tells a runaway thread" once_of tells runaway
+check "tells a noisy neighbour" once_of tells neighbour
+check "tells who has the lock of a file" once_of tells file_lock
+check "tells who has a lock of the kernel" once_of tells file_write
+check "tells a deadlock" once_of tells deadlock
+# A slow machine needs a while to make 200 tasks.
+LENGTH=4 check "tells who makes new tasks all the time" once_of tells forks
+check "finds nothing on a busy machine" once_of finds_nothing
+check "tells who has a lock of the kernel without call chains" once_of tells_contention
+check "tells which events it would take" once_of tells_what_it_takes
+TRIES=6 check "tells what changed before the end" once_of tells_a_change
+check "counts what changed as perf script does" counts_changes
+check "compares what it is told to" compares_what_is_named
+TRIES=6 check "finds no change on a busy machine" once_of finds_no_change
+check "says that a recording is too short to compare" once_of says_what_is_too_short
+check "compares samples without switches" once_of compares_samples
+check "names the tasks whose switches are missing" once_of names_who_is_incomplete
+if unshare -pf --mount-proc true 2>/dev/null; then
+	check "tells who it was in a PID namespace" once_of tells_in_namespace
+else
+	leave_out "tells who it was in a PID namespace" "no PID namespace can be made"
+fi
+check "knows events by what they are, not by their names" believes_no_names
+check "refuses what it cannot read" refuses
+persistent_end

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What perf verdict makes of records, in states that a recording does not have at will: a
+ * history is made by hand, and its findings are compared with what is known then.
+ */
+#include "tests.h"
+#include "debug.h"
+
+#ifdef HAVE_LIBTRACEEVENT
+
+#include "util/evsel.h"
+#include "util/sample.h"
+#include "util/strbuf.h"
+#include "util/tp-field.h"
+#include "util/verdict/compare.h"
+#include "util/verdict/findings.h"
+#include "util/verdict/stack.h"
+#include "util/verdict/words.h"
+
+#include <inttypes.h>
+#include <linux/kernel.h>
+#include <linux/perf_event.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <stdio.h>
+#include <string.h>
+#include <traceevent/event-parse.h>
+
+#define MS	1000000ULL
+
+enum { IDLE, VICTIM, OWNER, OTHER, NR_TASKS };
+
+/* Tasks have the numbers of the enum, as indices and as ids. */
+static int begin_history(struct verdict_history *h)
+{
+	static const char * const comms[NR_TASKS] = { "swapper", "victim", "owner", "other" };
+
+	if (verdict_history__init(h))
+		return -1;
+	h->has[EVENT_SWITCH] = true;
+	h->has[EVENT_WAKING] = true;
+	for (u32 i = 0; i < NR_TASKS; i++) {
+		if (verdict_history__task(h, i) != i)
+			return -1;
+		snprintf(h->tasks[i].comm, sizeof(h->tasks[i].comm), "%s", comms[i]);
+		h->tasks[i].prio = 120;
+	}
+	return 0;
+}
+
+/* A switch; @class: what @prev waits for, or CLASS_NR: it is preempted */
+static int put_switch(struct verdict_history *h, u32 cpu, u64 ms, u32 prev, u32 next,
+		      enum verdict_class class)
+{
+	struct verdict_wait wait = {
+		.place		= VERDICT_NONE,
+		.preempted	= class == CLASS_NR,
+		.class		= class == CLASS_NR ? CLASS_UNKNOWN : class,
+	};
+
+	return verdict_history__seen(h, cpu, ms * MS) ?:
+	       verdict_history__leave(h, cpu, ms * MS, prev, &wait, false) ?:
+	       verdict_history__enter(h, cpu, ms * MS, next);
+}
+
+/* A record of sched_waking: it does not tell on which CPU the task is to run. */
+static int put_waking(struct verdict_history *h, u32 cpu, u64 ms, u32 waker, u32 task)
+{
+	struct verdict_wait wake = {
+		.woken	= ms * MS,
+		.waker	= waker,
+		.by	= WAKER_TASK,
+		.cpu	= -1,
+	};
+
+	verdict_history__wake(h, task, &wake);
+	return verdict_history__seen(h, cpu, ms * MS);
+}
+
+struct roots {
+	u64	ns[ROOT_NR][NR_TASKS];
+	u64	sum;
+};
+
+static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
+{
+	struct roots *roots = ctx;
+
+	if (root == ROOT_UNKNOWN)
+		culprit = IDLE;
+	roots->ns[root][culprit] += ns;
+	roots->sum += ns;
+	return 0;
+}
+
+/* The roots of the last wait of the victim */
+static void find_roots(const struct verdict_history *h, struct roots *roots)
+{
+	const struct verdict_task *t = &h->tasks[VICTIM];
+	const struct verdict_wait *w = &t->waits[t->nr_waits - 1];
+
+	memset(roots, 0, sizeof(*roots));
+	verdict_blame__wait(h, VICTIM, w, w->start, w->woken ?: w->end, add_root, roots);
+	if (w->woken)
+		verdict_blame__delay(h, VICTIM, w, w->woken, w->end, add_root, roots);
+}
+
+/* The owner of a lock sleeps from 5 ms on. The switch back to it, at 998 ms, is lost. */
+static int put_lost_switch(struct verdict_history *h, bool is_lost)
+{
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 5, OWNER, IDLE, CLASS_SLEEP) ?:
+	       put_switch(h, 0, 6, VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+	       (is_lost ? 0 : put_switch(h, 1, 998, IDLE, OWNER, CLASS_UNKNOWN)) ?:
+	       put_waking(h, 1, 999, OWNER, VICTIM) ?:
+	       put_switch(h, 0, 999, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1001, OWNER, IDLE, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
+/* Nobody is blamed for time of which it is not known what he did. */
+static int test__verdict_lost_switch(struct test_suite *test __maybe_unused,
+				     int subtest __maybe_unused)
+{
+	struct verdict_findings findings = {};
+	struct strbuf text = STRBUF_INIT;
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_lost_switch(&h, true))
+		goto out;
+	if (verdict_findings__find(&findings, &h) || findings.nr != 1)
+		goto out;
+	for (int i = 0; i < findings.findings[0].nr_links; i++) {
+		verdict_words__link(&text, &h, &findings.findings[0], i);
+		strbuf_addch(&text, '\n');
+	}
+	pr_debug("%s", text.buf);
+	if (findings.findings[0].root == ROOT_UNKNOWN && !findings.findings[0].culprits.nr &&
+	    findings.findings[0].cost_ns == 993 * MS &&
+	    strstr(text.buf, "owner (2) ran or waited for 993.0 ms: records are missing\n") &&
+	    h.tasks[OWNER].unknown_ns == 996 * MS)
+		ret = TEST_OK;
+out:
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	if (ret == TEST_OK) {
+		/* With the switch, it is known. */
+		TEST_ASSERT_VAL("begin", !begin_history(&h));
+		if (put_lost_switch(&h, false))
+			ret = TEST_FAIL;
+		find_roots(&h, &roots);
+		if (roots.ns[ROOT_SLEPT][OWNER] != 992 * MS || roots.ns[ROOT_RAN][OWNER] != MS)
+			ret = TEST_FAIL;
+		verdict_history__exit(&h);
+	}
+	strbuf_release(&text);
+	return ret;
+}
+
+/*
+ * The owner of a lock is switched to at 5 ms, and records of its CPU are lost until 900 ms.
+ * It was seen again on another CPU, from 950 ms on.
+ */
+static int test__verdict_lost_leave(struct test_suite *test __maybe_unused,
+				    int subtest __maybe_unused)
+{
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_switch(&h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ||
+	    put_switch(&h, 1, 1, IDLE, OTHER, CLASS_UNKNOWN) ||
+	    put_switch(&h, 2, 1, IDLE, IDLE, CLASS_UNKNOWN) ||
+	    put_switch(&h, 1, 5, OTHER, OWNER, CLASS_SLEEP) ||
+	    put_switch(&h, 0, 6, VICTIM, IDLE, CLASS_KERNEL_LOCK) ||
+	    verdict_history__forget(&h, 1, 900 * MS) ||
+	    put_switch(&h, 2, 950, IDLE, OWNER, CLASS_UNKNOWN) ||
+	    put_waking(&h, 2, 999, OWNER, VICTIM) ||
+	    put_switch(&h, 0, 1000, IDLE, VICTIM, CLASS_UNKNOWN) ||
+	    verdict_history__finish(&h))
+		goto out;
+	find_roots(&h, &roots);
+	pr_debug("unknown %llu, ran %llu\n", (unsigned long long)roots.ns[ROOT_UNKNOWN][IDLE],
+		 (unsigned long long)roots.ns[ROOT_RAN][OWNER]);
+	/* The last one it could run, on an idle CPU. */
+	if (roots.ns[ROOT_UNKNOWN][IDLE] == (950 - 6 + 1) * MS &&
+	    roots.ns[ROOT_RAN][OWNER] == (999 - 950) * MS && roots.sum == 994 * MS)
+		ret = TEST_OK;
+out:
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/*
+ * The victim blocks on CPU 0, and can run from 20 ms on. CPU 1, on which it runs in the end,
+ * has a task of a higher priority until then. It was put there by a wakeup that only
+ * sched_wakeup would tell of.
+ */
+static int test__verdict_queue(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	h.tasks[OWNER].prio = 10;
+	h.tasks[OTHER].prio = 10;
+	if (put_switch(&h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ||
+	    put_switch(&h, 1, 2, IDLE, OWNER, CLASS_UNKNOWN) ||
+	    put_switch(&h, 0, 10, VICTIM, OTHER, CLASS_FUTEX) ||
+	    put_waking(&h, 1, 20, OWNER, VICTIM) ||
+	    put_switch(&h, 1, 320, OWNER, VICTIM, CLASS_SLEEP) ||
+	    put_switch(&h, 0, 330, OTHER, IDLE, CLASS_SLEEP) ||
+	    verdict_history__finish(&h))
+		goto out;
+	find_roots(&h, &roots);
+	pr_debug("owner %llu, other %llu\n", (unsigned long long)roots.ns[ROOT_CPU][OWNER],
+		 (unsigned long long)roots.ns[ROOT_CPU][OTHER]);
+	if (roots.ns[ROOT_CPU][OWNER] == 300 * MS && !roots.ns[ROOT_CPU][OTHER])
+		ret = TEST_OK;
+out:
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* What a task waited for before records were lost does not tell what it waits for after it. */
+static int test__verdict_contention(struct test_suite *test __maybe_unused,
+				    int subtest __maybe_unused)
+{
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	h.tasks[VICTIM].contended_since = 2 * MS;
+	h.tasks[OTHER].contended_since = 3 * MS;
+	if (!verdict_history__seen(&h, 0, MS) && !verdict_history__forget(&h, 0, 4 * MS) &&
+	    !h.tasks[VICTIM].contended_since && !h.tasks[OTHER].contended_since)
+		ret = TEST_OK;
+	h.tasks[VICTIM].contended_since = 5 * MS;
+	if (verdict_history__forget(&h, -1, 6 * MS) || h.tasks[VICTIM].contended_since)
+		ret = TEST_FAIL;
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* A terminal obeys no name, be it of a task or of a function. */
+static int test__verdict_names(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	struct verdict_finding finding = { .nr_links = 2 };
+	struct strbuf text = STRBUF_INIT;
+	struct verdict_place place = {};
+	struct verdict_history h;
+	char name[] = "work\x1b[2J\xc2\x9b";
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h) && !verdict_stack__init());
+	snprintf(h.tasks[VICTIM].comm, sizeof(h.tasks->comm), "a\xc2\x9b\x7f\x9b\xc3\xa9");
+	place.kernel = verdict_stack__name(name);
+	place.user = place.kernel;
+	/* The symbol may be freed. */
+	memset(name, 'x', sizeof(name) - 1);
+	finding.links[0].task = VICTIM;
+	finding.links[0].ns = MS;
+	finding.links[0].class = CLASS_FUTEX;
+	finding.links[0].place = verdict_history__place(&h, &place);
+	finding.links[1].task = OWNER;
+	finding.links[1].root = ROOT_RAN;
+	finding.links[1].ns = MS;
+	finding.links[1].function = place.kernel;
+	verdict_words__link(&text, &h, &finding, 0);
+	strbuf_addstr(&text, "; ");
+	verdict_words__link(&text, &h, &finding, 1);
+	if (strstarts(text.buf, "a??\xef\xbf\xbd\xc3\xa9 (1) waited ") &&
+	    strstr(text.buf, " a futex, in work?[2J?() called by work?[2J?(); ") &&
+	    strstr(text.buf, "ran for 1.0 ms, mostly in work?[2J?()"))
+		ret = TEST_OK;
+	pr_debug("%s\n", text.buf);
+	strbuf_release(&text);
+	verdict_stack__exit();
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* What a sample does not have is not read. */
+static int test__verdict_fields(struct test_suite *test __maybe_unused,
+				int subtest __maybe_unused)
+{
+	static char names[][8] = { "comm", "pid", "where", "common" };
+	struct tep_format_field fields[] = {
+		{ .name = names[0], .offset = 4, .size = 8, .flags = TEP_FIELD_IS_ARRAY },
+		{ .name = names[1], .offset = 12, .size = 4, .flags = TEP_FIELD_IS_SIGNED },
+		{ .name = names[2], .offset = 16, .size = 4, .flags = TEP_FIELD_IS_DYNAMIC },
+		{ .name = names[3], .offset = 0, .size = 4, },
+	};
+	struct tep_event tp = { .system = names[0], .name = names[1] };
+	struct evsel evsel = { .tp_format = &tp };
+	s32 data[] = { 7, 0x61616161, 0x62626262, -3, 20 | 8 << 16 };
+	struct perf_sample sample = { .raw_data = data, .raw_size = sizeof(data) };
+	const struct tep_format_field *field;
+	u64 number = 0;
+	char text[8];
+
+	fields[0].next = &fields[1];
+	fields[1].next = &fields[2];
+	tp.format.fields = fields;
+	tp.format.common_fields = &fields[3];
+	evsel.core.attr.type = PERF_TYPE_SOFTWARE;
+	TEST_ASSERT_VAL("a clock", !tp_field__is_of(&evsel, "comm", "pid"));
+	evsel.core.attr.type = PERF_TYPE_TRACEPOINT;
+	TEST_ASSERT_VAL("a tracepoint", tp_field__is_of(&evsel, "comm", "pid"));
+	TEST_ASSERT_VAL("another one", !tp_field__is_of(&evsel, "comm", "tid"));
+	TEST_ASSERT_VAL("no field", !tp_field__find(&evsel, "tid"));
+	TEST_ASSERT_VAL("no number", !tp_field__number(&evsel, &sample, NULL, &number));
+	field = tp_field__find(&evsel, "common");
+	TEST_ASSERT_VAL("common", tp_field__number(&evsel, &sample, field, &number));
+	TEST_ASSERT_VAL("its value", number == 7);
+	field = tp_field__find(&evsel, "comm");
+	TEST_ASSERT_VAL("a text", tp_field__text(&evsel, &sample, field, text, sizeof(text)));
+	TEST_ASSERT_VAL("its end", !strcmp(text, "aaaabbb"));
+	/* Its bytes would be behind the data. */
+	field = tp_field__find(&evsel, "where");
+	TEST_ASSERT_VAL("a text behind", !tp_field__text(&evsel, &sample, field, text, 8));
+	field = tp_field__find(&evsel, "pid");
+	TEST_ASSERT_VAL("a number", tp_field__number(&evsel, &sample, field, &number));
+	TEST_ASSERT_VAL("its sign", (s64)number == -3);
+	sample.raw_size = 15;
+	TEST_ASSERT_VAL("cut", !tp_field__number(&evsel, &sample, field, &number));
+	sample.raw_data = NULL;
+	TEST_ASSERT_VAL("no data", !tp_field__number(&evsel, &sample, field, &number));
+	return TEST_OK;
+}
+
+/* A task runs for 1 ms of each 100 ms, from 1 s to 6 s, on a CPU that another one has. */
+static int put_calm(struct verdict_history *h)
+{
+	int err = 0;
+
+	h->has[EVENT_WAKEUP_NEW] = true;
+	for (u64 ms = 1000; ms < 6000 && !err; ms += 100) {
+		err = put_switch(h, 1, ms, OTHER, OWNER, CLASS_SLEEP) ?:
+		      put_switch(h, 1, ms + 1, OWNER, OTHER, CLASS_SLEEP);
+	}
+	return err;
+}
+
+/* Then it runs until 6890 ms, or sleeps until 6899 ms, and the switch to it is lost. */
+static int put_change(struct verdict_history *h, bool is_lost)
+{
+	return put_calm(h) ?:
+	       put_switch(h, 1, 6000, OTHER, OWNER, CLASS_SLEEP) ?:
+	       (is_lost ?
+		put_switch(h, 1, 6001, OWNER, OTHER, CLASS_SLEEP) ?:
+		put_switch(h, 1, 6890, OTHER, IDLE, CLASS_SLEEP) :
+		put_switch(h, 1, 6890, OWNER, IDLE, CLASS_SLEEP)) ?:
+	       put_switch(h, 1, 6900, is_lost ? OWNER : IDLE, OTHER, CLASS_SLEEP) ?:
+	       put_switch(h, 1, 7000, OTHER, OWNER, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
+/* How many figures changed from 6 s to 7 s, and whether the owner was off the CPU for less time */
+static int count_changes(struct verdict_history *h, bool *less)
+{
+	struct verdict_choice choice = {
+		.named	= true,
+		.now	= { 6000 * MS, 7000 * MS },
+	};
+	struct verdict_comparison cmp;
+	struct verdict_chains chains;
+	int nr = -1;
+
+	*less = false;
+	if (!verdict_chains__init(&chains, false) &&
+	    !verdict_compare__run(&cmp, h, &chains, &choice)) {
+		pr_debug("compared %d, %u calm parts, %u changes\n", cmp.compared, cmp.nr_calm,
+			 cmp.nr);
+		nr = cmp.compared == COMPARED && cmp.nr_calm == 5 ? (int)cmp.nr : -1;
+		for (u32 i = 0; i < cmp.nr; i++) {
+			const struct verdict_change *c = &cmp.changes[i];
+
+			if (c->figure == FIGURE_OFF && c->now < c->least &&
+			    c->item == cmp.figures.group_of[OWNER])
+				*less = true;
+		}
+		verdict_compare__exit(&cmp);
+	}
+	verdict_chains__exit(&chains);
+	return nr;
+}
+
+/* Time of which it is unknown what a task did may be time that it was off the CPU as usual. */
+static int test__verdict_lost_change(struct test_suite *test __maybe_unused,
+				     int subtest __maybe_unused)
+{
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+	bool less;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (!put_change(&h, true) && h.tasks[OWNER].unknown_ns == 899 * MS &&
+	    !count_changes(&h, &less))
+		ret = TEST_OK;
+	verdict_history__exit(&h);
+	if (ret == TEST_OK) {
+		TEST_ASSERT_VAL("begin", !begin_history(&h));
+		if (put_change(&h, false) || count_changes(&h, &less) <= 0 || !less)
+			ret = TEST_FAIL;
+		verdict_history__exit(&h);
+	}
+	return ret;
+}
+
+/* Of each second the owner has a part of the CPU: 100 to 300 ms, and in the last one @last_ms. */
+static int put_varying(struct verdict_history *h, u64 last_ms)
+{
+	const u64 on_ms[] = { 100, 250, 300, 150, 200, last_ms };
+	int err = 0;
+
+	h->has[EVENT_WAKEUP_NEW] = true;
+	for (u64 i = 0; i < ARRAY_SIZE(on_ms) && !err; i++) {
+		u64 ms = (i + 1) * 1000;
+
+		err = put_switch(h, 1, ms, OTHER, OWNER, CLASS_SLEEP) ?:
+		      put_switch(h, 1, ms + on_ms[i], OWNER, OTHER, CLASS_SLEEP);
+	}
+	return err ?: put_switch(h, 1, 7000, OTHER, OWNER, CLASS_SLEEP) ?:
+		      verdict_history__finish(h);
+}
+
+/* What differs by less than calm parts do has not changed. */
+static int test__verdict_varying(struct test_suite *test __maybe_unused,
+				 int subtest __maybe_unused)
+{
+	/* The most is 300 ms, the spread 200 ms, and the minimum 2 % of a second. */
+	static const struct { u64 ms; bool changed; } last[] = {
+		{ 200, false }, { 400, false }, { 519, false }, { 521, true }, { 900, true },
+	};
+	struct verdict_history h;
+	bool less;
+
+	for (size_t i = 0; i < ARRAY_SIZE(last); i++) {
+		int nr = -1;
+
+		TEST_ASSERT_VAL("begin", !begin_history(&h));
+		if (!put_varying(&h, last[i].ms))
+			nr = count_changes(&h, &less);
+		verdict_history__exit(&h);
+		if (nr < 0 || less != last[i].changed || !nr == last[i].changed) {
+			pr_debug("%" PRIu64 " ms: %d changes\n", last[i].ms, nr);
+			return TEST_FAIL;
+		}
+	}
+	return TEST_OK;
+}
+
+static struct test_case tests__verdict[] = {
+	TEST_CASE("Verdict with names that a terminal would obey", verdict_names),
+	TEST_CASE("Verdict on samples that are cut short", verdict_fields),
+	TEST_CASE("Verdict of contention whose end is lost", verdict_contention),
+	TEST_CASE("Verdict of a CPU that a wakeup does not tell", verdict_queue),
+	TEST_CASE("Verdict if a switch to a task is lost", verdict_lost_switch),
+	TEST_CASE("Verdict if a switch away from a task is lost", verdict_lost_leave),
+	TEST_CASE("Verdict on a change while records are lost", verdict_lost_change),
+	TEST_CASE("Verdict on figures that vary", verdict_varying),
+	{	.name = NULL, }
+};
+
+#else /* HAVE_LIBTRACEEVENT */
+
+static int test__verdict_skip(struct test_suite *test __maybe_unused,
+			      int subtest __maybe_unused)
+{
+	return TEST_SKIP;
+}
+
+static struct test_case tests__verdict[] = {
+	TEST_CASE_REASON("Verdict", verdict_skip, "perf was built without libtraceevent"),
+	{	.name = NULL, }
+};
+
+#endif /* HAVE_LIBTRACEEVENT */
+
+struct test_suite suite__verdict = {
+	.desc = "perf verdict",
+	.test_cases = tests__verdict,
+};

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who held a task up.
+ *
+ * A task waits in [start, end) and is woken by another one. What that one did in this time is
+ * why the first one waited so long:
+ *
+ *	it ran				the chain ends: it is the culprit
+ *	it waited, and was woken	the same question for that time and its waker
+ *	it could run, and did not	those who ran on its CPU are the culprits, if their
+ *					priority is higher; else it got its share, and a
+ *					long turn of another one is a stall of the machine
+ *	records of it are missing	the root is unknown
+ *
+ * So each nanosecond of a wait comes down to one root, and the roots add up to the wait. A
+ * timer or an interrupt as the waker ends the chain as well. A chain cannot be
+ * without end: each link is a part of the time of the one before, and the depth is bounded.
+ *
+ * verdict_blame__wait() reports all roots of a wait, verdict_blame__chain() the links to the
+ * largest one.
+ */
+#include "blame.h"
+
+#include <linux/kernel.h>
+#include <stddef.h>
+#include <string.h>
+
+struct part {
+	u64	start;
+	u64	end;
+};
+
+struct blamer {
+	const struct verdict_history	*h;
+	verdict_blame_t			blame;
+	void				*ctx;
+};
+
+static int blame_wait(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p,
+		      int depth);
+
+/* The first wait of a task that ends after a time */
+static u32 first_wait(const struct verdict_task *t, u64 time)
+{
+	return verdict_array__not_later(t->waits, t->nr_waits, sizeof(*t->waits),
+					offsetof(struct verdict_wait, end), time);
+}
+
+/* The run of a CPU at a time */
+static u32 run_at(const struct verdict_cpu *c, u64 time)
+{
+	u32 nr = verdict_array__not_later(c->runs, c->nr_runs, sizeof(*c->runs),
+					  offsetof(struct verdict_run, start), time);
+
+	return nr ? nr - 1 : 0;
+}
+
+static struct part cut(struct part p, u64 start, u64 end)
+{
+	p.start = max(p.start, start);
+	p.end = min(p.end, end);
+	if (p.end < p.start)
+		p.end = p.start;
+	return p;
+}
+
+static u64 length(struct part p)
+{
+	return p.end - p.start;
+}
+
+static int report(struct blamer *b, enum verdict_root root, u32 culprit, u64 ns)
+{
+	return ns ? b->blame(b->ctx, root, culprit, ns) : 0;
+}
+
+/* Who had the CPU that a task was to run on */
+static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p)
+{
+	const struct verdict_cpu *c;
+	int err = 0;
+	u32 i;
+
+	if (w->cpu < 0 || (u32)w->cpu >= b->h->nr_cpus)
+		return report(b, ROOT_UNKNOWN, VERDICT_NONE, length(p));
+	c = &b->h->cpus[w->cpu];
+	for (i = run_at(c, p.start); i < c->nr_runs && c->runs[i].start < p.end && !err; i++) {
+		u64 end = i + 1 < c->nr_runs ? c->runs[i + 1].start : c->last;
+		u64 ns = length(cut(p, c->runs[i].start, end));
+		u32 culprit = c->runs[i].task;
+
+		if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
+			err = report(b, ROOT_UNKNOWN, VERDICT_NONE, ns);
+		else
+			err = report(b, b->h->tasks[culprit].prio < b->h->tasks[task].prio ?
+				     ROOT_CPU : ROOT_SHARED, culprit, ns);
+	}
+	return err;
+}
+
+/* What a task did in a time, as it held up another one by it */
+static int blame_task(struct blamer *b, u32 task, struct part p, int depth)
+{
+	const struct verdict_task *t = &b->h->tasks[task];
+	u64 at = p.start;
+	int err = 0;
+	u32 i;
+
+	if (!t->first || t->first > at) {
+		/* It did not exist, or nothing is known of it. */
+		u64 until = t->first ? min(t->first, p.end) : p.end;
+
+		err = report(b, ROOT_UNKNOWN, VERDICT_NONE, until - at);
+		at = until;
+	}
+	for (i = first_wait(t, at); i < t->nr_waits && t->waits[i].start < p.end && !err; i++) {
+		const struct verdict_wait *w = &t->waits[i];
+		struct part rest = { .start = at, .end = p.end };
+		u64 woken = w->woken ?: w->end;
+
+		err = report(b, ROOT_RAN, task, length(cut(rest, at, w->start)));
+		if (!err)
+			err = blame_wait(b, task, w, cut(rest, w->start, woken), depth + 1);
+		if (!err)
+			err = blame_delay(b, task, w, cut(rest, woken, w->end));
+		at = max(at, w->end);
+	}
+	if (!err && at < p.end)
+		err = report(b, ROOT_RAN, task, p.end - at);
+	return err;
+}
+
+/* What a wait comes down to if its waker is no task; ROOT_NR: it is one */
+static enum verdict_root root_of(const struct verdict_wait *w)
+{
+	if (w->unknown)
+		return ROOT_UNKNOWN;
+	if (w->open && !w->woken)
+		return ROOT_OPEN;
+	switch (w->class) {
+	case CLASS_WORK:
+	case CLASS_POLL:
+		return w->by == WAKER_TIMER ? ROOT_SLEPT : ROOT_UNKNOWN;
+	case CLASS_SLEEP:
+	case CLASS_SIGNAL:
+		return ROOT_SLEPT;
+	default:
+		break;
+	}
+	switch (w->by) {
+	case WAKER_TASK:
+		return w->waker == VERDICT_NONE ? ROOT_UNKNOWN : ROOT_NR;
+	case WAKER_TIMER:
+		return ROOT_SLEPT;
+	case WAKER_SIGNAL:
+		return ROOT_OPEN;
+	default:
+		return ROOT_UNKNOWN;
+	}
+}
+
+static int blame_wait(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p,
+		      int depth)
+{
+	enum verdict_root root = root_of(w);
+
+	if (!length(p))
+		return 0;
+	if (root != ROOT_NR)
+		return report(b, root, task, length(p));
+	if (depth >= VERDICT_CHAIN)
+		return report(b, ROOT_UNKNOWN, VERDICT_NONE, length(p));
+	return blame_task(b, w->waker, p, depth);
+}
+
+/**
+ * verdict_blame__wait - what the blocked part of a wait comes down to
+ * @h: history
+ * @task: who waited
+ * @w: its wait
+ * @start: from when on
+ * @end: until when
+ * @blame: called for each root, with so many ns of the wait
+ * @ctx: for @blame
+ */
+int verdict_blame__wait(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			u64 start, u64 end, verdict_blame_t blame, void *ctx)
+{
+	struct blamer b = { .h = h, .blame = blame, .ctx = ctx };
+
+	return blame_wait(&b, task, w, (struct part){ start, end }, 0);
+}
+
+/* The same for the part of a wait in which the task could have run */
+int verdict_blame__delay(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			 u64 start, u64 end, verdict_blame_t blame, void *ctx)
+{
+	struct blamer b = { .h = h, .blame = blame, .ctx = ctx };
+
+	return blame_delay(&b, task, w, (struct part){ start, end });
+}
+
+/**
+ * verdict_blame__function - in which function a clock found a task most
+ * @h: history
+ * @task: which task
+ * @start: from when on
+ * @end: until when
+ *
+ * Return: its name, or NULL.
+ */
+const char *verdict_blame__function(const struct verdict_history *h, u32 task, u64 start,
+				    u64 end)
+{
+	const struct verdict_task *t = &h->tasks[task];
+	struct { const char *name; u32 nr; } most[16] = {};
+	u32 i = 0, j, best = 0;
+
+	if (start)
+		i = verdict_array__not_later(t->hits, t->nr_hits, sizeof(*t->hits),
+					     offsetof(struct verdict_hit, time), start - 1);
+	for (; i < t->nr_hits && t->hits[i].time < end; i++) {
+		for (j = 0; j < ARRAY_SIZE(most); j++) {
+			if (!most[j].nr)
+				most[j].name = t->hits[i].function;
+			if (most[j].name == t->hits[i].function) {
+				most[j].nr++;
+				break;
+			}
+		}
+	}
+	for (j = 1; j < ARRAY_SIZE(most); j++) {
+		if (most[j].nr > most[best].nr)
+			best = j;
+	}
+	return most[best].name;
+}
+
+/* What a task did most in a time */
+struct most {
+	u64				ran;
+	u64				delayed;
+	const struct verdict_wait	*wait;
+	u64				waited;
+	const struct verdict_wait	*delay;
+	u64				delay_ns;
+	u64				blocked;
+};
+
+static void find_most(const struct verdict_task *t, struct part p, struct most *m)
+{
+	u64 off = 0;
+	u32 i;
+
+	memset(m, 0, sizeof(*m));
+	for (i = first_wait(t, p.start); i < t->nr_waits && t->waits[i].start < p.end; i++) {
+		const struct verdict_wait *w = &t->waits[i];
+		u64 woken = w->woken ?: w->end;
+		u64 blocked = length(cut(p, w->start, woken));
+		u64 delay = length(cut(p, woken, w->end));
+
+		off += blocked + delay;
+		m->blocked += blocked;
+		m->delayed += delay;
+		if (blocked > m->waited) {
+			m->waited = blocked;
+			m->wait = w;
+		}
+		if (delay > m->delay_ns) {
+			m->delay_ns = delay;
+			m->delay = w;
+		}
+	}
+	m->ran = length(p) > off ? length(p) - off : 0;
+}
+
+struct top_culprit {
+	u32	task[16];
+	u64	ns[16];
+	u32	nr;
+	bool	higher;
+};
+
+static int add_culprit(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
+{
+	struct top_culprit *top = ctx;
+	u32 i;
+
+	if (root != ROOT_CPU && (root != ROOT_SHARED || top->higher))
+		return 0;
+	if (root == ROOT_CPU && !top->higher) {
+		/* Those of a higher priority count alone. */
+		top->higher = true;
+		top->nr = 0;
+	}
+	for (i = 0; i < top->nr && top->task[i] != culprit; i++)
+		;
+	if (i == ARRAY_SIZE(top->task))
+		return 0;
+	if (i == top->nr) {
+		top->task[i] = culprit;
+		top->ns[i] = 0;
+		top->nr++;
+	}
+	top->ns[i] += ns;
+	return 0;
+}
+
+/* The last link: who had the CPU */
+static void link_delay(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+		       struct part p, struct verdict_link *link)
+{
+	struct top_culprit top = {};
+	u32 i, best = 0;
+
+	verdict_blame__delay(h, task, w, p.start, p.end, add_culprit, &top);
+	link->start = p.start;
+	link->end = p.end;
+	if (!top.nr) {
+		link->root = ROOT_UNKNOWN;
+		link->task = task;
+		link->ns = length(p);
+		return;
+	}
+	for (i = 1; i < top.nr; i++) {
+		if (top.ns[i] > top.ns[best])
+			best = i;
+	}
+	link->root = top.higher ? ROOT_CPU : ROOT_SHARED;
+	link->task = top.task[best];
+	link->ns = top.ns[best];
+	link->function = verdict_blame__function(h, link->task, p.start, p.end);
+}
+
+/**
+ * verdict_blame__chain - the chain to what held a task up most
+ * @h: history
+ * @task: who waited
+ * @w: its wait
+ * @start: from when on
+ * @end: until when; after @w was woken: the chain is that of who had the CPU
+ * @links: VERDICT_CHAIN of them; the first one is @task's
+ *
+ * Return: how many links there are.
+ */
+int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			 u64 start, u64 end, struct verdict_link *links)
+{
+	struct part p = { .start = start, .end = end };
+	bool runnable = w->woken && start >= w->woken;
+	int nr = 0;
+
+	memset(links, 0, VERDICT_CHAIN * sizeof(*links));
+	while (nr < VERDICT_CHAIN) {
+		struct verdict_link *link = &links[nr++];
+		struct most m;
+
+		link->task = task;
+		link->start = p.start;
+		link->end = p.end;
+		link->ns = length(p);
+		link->place = w->place;
+		link->class = w->class;
+		link->unknown = w->unknown;
+		if (runnable) {
+			link->place = VERDICT_NONE;
+			link->class = CLASS_UNKNOWN;
+			if (nr < VERDICT_CHAIN)
+				link_delay(h, task, w, p, &links[nr++]);
+			break;
+		}
+		link->root = root_of(w);
+		if (link->root != ROOT_NR)
+			break;
+		link->root = ROOT_UNKNOWN;
+		if (nr == VERDICT_CHAIN)
+			break;
+		task = w->waker;
+		find_most(&h->tasks[task], p, &m);
+		if (m.ran >= m.blocked && m.ran >= m.delayed) {
+			link = &links[nr++];
+			link->task = task;
+			link->root = ROOT_RAN;
+			link->place = VERDICT_NONE;
+			link->start = p.start;
+			link->end = p.end;
+			link->ns = m.ran;
+			link->function = verdict_blame__function(h, task, p.start, p.end);
+			break;
+		}
+		runnable = m.delayed > m.blocked;
+		w = runnable ? m.delay : m.wait;
+		p = runnable ? cut(p, w->woken, w->end) : cut(p, w->start, w->woken ?: w->end);
+	}
+	return nr;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_VERDICT_BLAME_H
+#define __PERF_VERDICT_BLAME_H
+
+#include "history.h"
+
+/* What a wait comes down to, at the end of its chain */
+enum verdict_root {
+	ROOT_UNKNOWN,
+	ROOT_RAN,		/* the task ran */
+	ROOT_SLEPT,		/* it slept for a time that it chose */
+	ROOT_CPU,		/* a task of higher priority had the CPU of the last of the chain */
+	ROOT_SHARED,		/* tasks of the same priority or a lower one had it: its share */
+	ROOT_OPEN,		/* nobody woke it until the last record */
+	ROOT_NR,
+};
+
+/* Chains are told to this length. */
+#define VERDICT_CHAIN	8
+
+/**
+ * struct verdict_link - a part of a chain
+ * @task: who
+ * @root: what it comes down to, if this is the last link; else ROOT_UNKNOWN
+ * @class: in what it waited, if it did
+ * @unknown: it is not known whether it did: records are missing
+ * @place: index of where, or VERDICT_NONE
+ * @function: in which it was found most, if it ran; or NULL
+ * @start: from when on that held up the task of the link before
+ * @end: until when
+ * @ns: how much of this time it did so
+ */
+struct verdict_link {
+	u32		task;
+	u8		root;
+	u8		class;
+	bool		unknown;
+	u32		place;
+	const char	*function;
+	u64		start;
+	u64		end;
+	u64		ns;
+};
+
+typedef int (*verdict_blame_t)(void *ctx, enum verdict_root root, u32 culprit, u64 ns);
+
+int verdict_blame__wait(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			u64 start, u64 end, verdict_blame_t blame, void *ctx);
+int verdict_blame__delay(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			 u64 start, u64 end, verdict_blame_t blame, void *ctx);
+int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+			 u64 start, u64 end, struct verdict_link *links);
+const char *verdict_blame__function(const struct verdict_history *h, u32 task, u64 start,
+				    u64 end);
+
+/* So much of a wait its task could have run */
+static inline u64 verdict_wait__runnable(const struct verdict_wait *w)
+{
+	return w->woken && w->end > w->woken ? w->end - w->woken : 0;
+}
+
+/* So much of a wait its task could not have run */
+static inline u64 verdict_wait__blocked(const struct verdict_wait *w)
+{
+	return (w->woken ?: w->end) - w->start;
+}
+
+#endif /* __PERF_VERDICT_BLAME_H */

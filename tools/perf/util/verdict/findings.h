@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_VERDICT_FINDINGS_H
+#define __PERF_VERDICT_FINDINGS_H
+
+#include "blame.h"
+
+enum verdict_kind {
+	KIND_WAIT,		/* tasks waited for another one */
+	KIND_STUCK,		/* tasks waited for something that did not come */
+	KIND_CPU,		/* tasks waited for a CPU */
+	KIND_FORKS,		/* tasks made others all the time */
+	KIND_CHANGED,		/* tasks ran more than in calm parts, and others waited more */
+};
+
+enum verdict_confidence {
+	CONFIDENCE_LIKELY,
+	CONFIDENCE_KNOWN,
+};
+
+struct verdict_share {
+	u32	task;
+	u64	ns;
+};
+
+/**
+ * struct verdict_shares - who has how much of something, the greatest first in the end
+ * @nr: how many of them are kept
+ * @others: time of those that are not
+ */
+struct verdict_shares {
+	struct verdict_share	*shares;
+	u32			nr;
+	u32			max;
+	u64			others;
+};
+
+/**
+ * struct verdict_finding - what held tasks up
+ * @kind: what it is
+ * @root: what the waits come down to
+ * @confidence: how sure that is
+ * @cost_ns: how long all tasks were held up together
+ * @direct_ns: how much of it was without a task between culprit and victim
+ * @count: how many waits
+ * @from: when the first one began
+ * @to: when the last one ended
+ * @victims: who was held up
+ * @culprits: who held up, if it was tasks
+ * @sure_ns: cost by how sure it is; the most is what the finding is
+ * @times: how many tasks were made
+ * @ran: how long the culprits ran, if that changed
+ * @ran_calm: how long in a calm part
+ * @waited: how long the victims waited for a CPU, if that changed
+ * @waited_calm: how long in a calm part
+ * @links: the chain of one wait, a long one
+ * @nr_links: how long it is
+ * @example_ns: how much of the cost that wait is
+ */
+struct verdict_finding {
+	enum verdict_kind	kind;
+	enum verdict_root	root;
+	enum verdict_confidence	confidence;
+	u64			cost_ns;
+	u64			direct_ns;
+	u64			count;
+	u64			from;
+	u64			to;
+	struct verdict_shares	victims;
+	struct verdict_shares	culprits;
+	u64			times;
+	u64			ran;
+	u64			ran_calm;
+	u64			waited;
+	u64			waited_calm;
+	u64			sure_ns[CONFIDENCE_KNOWN + 1];
+	struct verdict_link	links[VERDICT_CHAIN];
+	int			nr_links;
+	u64			example_ns;
+	u32			example_task;
+	u32			example_wait;
+};
+
+struct verdict_findings {
+	struct verdict_finding	*findings;
+	u32			nr;
+	u32			max;
+};
+
+int verdict_findings__find(struct verdict_findings *f, struct verdict_history *h);
+void verdict_findings__exit(struct verdict_findings *f);
+struct verdict_finding *verdict_findings__add(struct verdict_findings *f);
+int verdict_shares__add(struct verdict_shares *s, u32 task, u64 ns);
+void verdict_shares__sort(struct verdict_shares *s);
+size_t verdict__name_length(const char *comm);
+bool verdict__same_name(const char *a, const char *b);
+
+#endif /* __PERF_VERDICT_FINDINGS_H */

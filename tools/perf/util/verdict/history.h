@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_VERDICT_HISTORY_H
+#define __PERF_VERDICT_HISTORY_H
+
+#include "interner.h"
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hashmap;
+
+#define VERDICT_NONE	UINT32_MAX
+#define VERDICT_IDLE	0	/* the task of all idle CPUs */
+
+/*
+ * What a task waited in, by the functions of its call chain. The first of these that a
+ * chain has is what counts.
+ */
+enum verdict_class {
+	CLASS_UNKNOWN,
+	CLASS_KERNEL_LOCK,
+	CLASS_FILE_LOCK,
+	CLASS_FUTEX,
+	CLASS_PIPE,
+	CLASS_SOCKET,
+	CLASS_SEMAPHORE,
+	CLASS_COMPLETION,
+	CLASS_CHILD,
+	CLASS_POLL,
+	CLASS_SLEEP,
+	CLASS_SIGNAL,
+	CLASS_WORK,
+	/* Of the chain of a wakeup or of a sample, never of a wait */
+	CLASS_TIMER,
+	CLASS_REMOTE,
+	CLASS_KILL,
+	CLASS_INTERRUPT,
+	CLASS_INLINE,
+	CLASS_NR,
+};
+
+/* In which context a wakeup happened */
+enum verdict_waker {
+	WAKER_UNKNOWN,
+	WAKER_TASK,
+	WAKER_TIMER,
+	WAKER_INTERRUPT,
+	WAKER_SIGNAL,
+};
+
+/**
+ * struct verdict_wait - a task was off the CPU
+ * @start: when it left the CPU
+ * @woken: when it became runnable, @start if it was preempted; 0 if it was not or is unknown
+ * @end: when it ran again, or the last record
+ * @waker: index of the task that woke it, or VERDICT_NONE
+ * @place: index of where it waited
+ * @cpu: on which it was runnable, or -1
+ * @class: enum verdict_class
+ * @by: enum verdict_waker
+ * @preempted: it did not want to wait
+ * @queued: it is known on which CPU it was put when it became runnable
+ * @open: it did not run again
+ * @unknown: it is not known whether it waited or ran: records are missing. Nothing else
+ *	but @start and @end is known
+ */
+struct verdict_wait {
+	u64	start;
+	u64	woken;
+	u64	end;
+	u32	waker;
+	u32	place;
+	s32	cpu;
+	u8	class;
+	u8	by;
+	bool	preempted;
+	bool	queued;
+	bool	open;
+	bool	unknown;
+};
+
+/**
+ * struct verdict_place - where a task waited, or ran
+ * @kernel: function that tells the class, or NULL
+ * @user: function of the program, or NULL
+ * @lock: the program was in a function that takes a lock
+ */
+struct verdict_place {
+	const char	*kernel;
+	const char	*user;
+	bool		lock;
+};
+
+/**
+ * struct verdict_hit - a clock's sample found a task in a function
+ * @time: when
+ * @function: name of the function, or NULL
+ * @leaf: index of the function, see chains.h
+ * @chain: index of its call chain, or VERDICT_NONE if none are kept
+ */
+struct verdict_hit {
+	u64		time;
+	const char	*function;
+	u32		leaf;
+	u32		chain;
+};
+
+struct verdict_task {
+	u32			tid;
+	u32			tgid;
+	char			comm[16];
+	bool			kthread;
+	bool			off;
+	u32			parent;
+	int			prio;
+	s32			cpu;
+	u64			first;
+	u64			on_since;
+	u64			unsure_since;
+	u64			ran_ns;
+	u64			unknown_ns;
+	u64			contended_since;
+	struct verdict_wait	pending_wake;
+	struct verdict_wait	*waits;
+	u32			nr_waits;
+	u32			max_waits;
+	struct verdict_hit	*hits;
+	u32			nr_hits;
+	u32			max_hits;
+};
+
+/* A CPU ran a task from a time on, until the next one; VERDICT_NONE: unknown */
+struct verdict_run {
+	u64	start;
+	u32	task;
+};
+
+struct verdict_cpu {
+	bool			seen;
+	u64			first;
+	u64			last;
+	u64			records;
+	struct verdict_run	*runs;
+	u32			nr_runs;
+	u32			max_runs;
+};
+
+/* Which events the recording has */
+enum verdict_event {
+	EVENT_SWITCH,
+	EVENT_WAKING,
+	EVENT_WAKEUP,
+	EVENT_WAKEUP_NEW,
+	EVENT_CONTENTION_BEGIN,
+	EVENT_CONTENTION_END,
+	EVENT_NR,
+};
+
+/**
+ * struct verdict_history - what the records tell of tasks and CPUs
+ * @has: events that the recording has
+ * @sampled: sched:sched_switch was sampled, not traced: nothing is known of waits
+ * @callchains: some switch has a call chain
+ * @oldest: time of the first sample
+ * @newest: time of the last one
+ * @lost: records that the kernel had no room for
+ * @clock_ns: time between two samples of the clock on a CPU, or 0: it is not known
+ */
+struct verdict_history {
+	bool			has[EVENT_NR];
+	bool			sampled;
+	bool			callchains;
+	u64			oldest;
+	u64			newest;
+	u64			lost;
+	u64			samples;
+	u64			clock_ns;
+	u64			broken;
+	struct verdict_task	*tasks;
+	u32			nr_tasks;
+	u32			max_tasks;
+	struct hashmap		*by_tid;
+	struct verdict_cpu	*cpus;
+	u32			nr_cpus;
+	struct verdict_place	*places;
+	u32			max_places;
+	struct interner		by_place;
+};
+
+int verdict_history__init(struct verdict_history *h);
+void verdict_history__exit(struct verdict_history *h);
+u32 verdict_history__task(struct verdict_history *h, u32 tid);
+u32 verdict_history__new_task(struct verdict_history *h, u32 tid);
+struct verdict_cpu *verdict_history__cpu(struct verdict_history *h, u32 cpu);
+u32 verdict_history__place(struct verdict_history *h, const struct verdict_place *place);
+int verdict_history__seen(struct verdict_history *h, u32 cpu, u64 time);
+int verdict_history__leave(struct verdict_history *h, u32 cpu, u64 time, u32 task,
+			   const struct verdict_wait *wait, bool dead);
+int verdict_history__enter(struct verdict_history *h, u32 cpu, u64 time, u32 task);
+void verdict_history__wake(struct verdict_history *h, u32 task, const struct verdict_wait *wake);
+int verdict_history__born(struct verdict_history *h, u32 task, u32 parent, u64 time, u32 cpu);
+int verdict_history__hit(struct verdict_history *h, u32 task, const struct verdict_hit *hit);
+void verdict_history__forget_hits(struct verdict_history *h);
+int verdict_history__forget(struct verdict_history *h, u32 cpu, u64 time);
+int verdict_history__finish(struct verdict_history *h);
+
+int verdict_array__grow(void **array, u32 nr, u32 *max, size_t size);
+u32 verdict_array__not_later(const void *array, u32 nr, size_t size, size_t offset, u64 time);
+
+#endif /* __PERF_VERDICT_HISTORY_H */

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Cause an incident, for those who look for its cause in a recording.
+ *
+ * usage: incident NAME SECONDS [TRUTH]
+ *
+ * NAME is one of those at the end of this file, or 'calm'. Names of threads and CPUs are
+ * drawn anew in each run, and threads that harm nobody run beside. TRUTH is written before
+ * the incident begins; it has these lines, as far as they apply:
+ *
+ *	kind KIND		as perf verdict calls it
+ *	culprit COMM		who is to blame
+ *	victim COMM		who suffers; may be there more than once
+ *	chain COMM COMM COMM	from the victim to the culprit
+ *
+ * A time in which a thread works is CPU time, so that it does not depend on how busy the
+ * machine is.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_PER_MSEC	1000000L
+#define WORKERS		4
+#define LARGE_WRITE	(64L << 20)
+
+static FILE *truth;
+static atomic_bool ended;
+static int nr_cpus;
+static long late_us;
+
+/* ---- what the threads do */
+
+static long cpu_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000L + ts.tv_nsec;
+}
+
+static void work_us(long us)
+{
+	long end = cpu_time() + us * 1000;
+
+	while (cpu_time() < end)
+		;
+}
+
+static void sleep_us(long us)
+{
+	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
+
+	nanosleep(&ts, NULL);
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static const char *const words[] = {
+	"api", "batch", "cache", "cart", "feed", "index", "ledger", "mail", "order", "proxy",
+	"queue", "render", "search", "store", "sync", "vault",
+};
+
+/* A name that no other thread of this run has */
+static void draw_name(char *name)
+{
+	static unsigned int used;
+	unsigned int n;
+
+	do {
+		n = random() % (sizeof(words) / sizeof(*words));
+	} while (used & 1U << n);
+	used |= 1U << n;
+	snprintf(name, 16, "%s%c%c", words[n], 'a' + (int)(random() % 26),
+		 'a' + (int)(random() % 26));
+}
+
+struct actor {
+	char	name[16];
+	void	(*run)(struct actor *a);
+	void	(*work)(void);	/* by a pointer, for a function of its own */
+	int	cpu;		/* -1: any */
+	int	fifo;		/* priority, 0: none */
+	int	nice;
+};
+
+static void *begin(void *arg)
+{
+	struct actor *a = arg;
+	struct sched_param param = { .sched_priority = a->fifo };
+	cpu_set_t set;
+
+	prctl(PR_SET_NAME, a->name);
+	if (a->cpu >= 0) {
+		CPU_ZERO(&set);
+		CPU_SET(a->cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			die("sched_setaffinity");
+	}
+	if (a->fifo && sched_setscheduler(0, SCHED_FIFO, &param))
+		die("sched_setscheduler");
+	if (a->nice && setpriority(PRIO_PROCESS, 0, a->nice))
+		die("setpriority");
+	a->run(a);
+	return NULL;
+}
+
+static struct actor *cast(const char *name, void (*run)(struct actor *a))
+{
+	struct actor *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		die("calloc");
+	memcpy(a->name, name, sizeof(a->name));
+	a->run = run;
+	a->cpu = -1;
+	return a;
+}
+
+static void start(struct actor *a)
+{
+	pthread_t thread;
+
+	errno = pthread_create(&thread, NULL, begin, a);
+	if (errno)
+		die("pthread_create");
+	pthread_detach(thread);
+}
+
+/* ---- those who harm nobody */
+
+static pthread_mutex_t harmless = PTHREAD_MUTEX_INITIALIZER;
+static int harmless_pipe[2][2];
+
+static void run_innocent(struct actor *a)
+{
+	while (!ended) {
+		pthread_mutex_lock(&harmless);
+		work_us(100);
+		pthread_mutex_unlock(&harmless);
+		work_us(500 + random() % 2000);
+		sleep_us(3000 + random() % 9000);
+	}
+}
+
+static void run_asker(struct actor *a)
+{
+	char c = 0;
+
+	while (!ended) {
+		if (write(harmless_pipe[0][1], &c, 1) != 1 || read(harmless_pipe[1][0], &c, 1) != 1)
+			die("pipe");
+		sleep_us(5000 + random() % 5000);
+	}
+}
+
+static void run_answerer(struct actor *a)
+{
+	char c;
+
+	while (read(harmless_pipe[0][0], &c, 1) == 1) {
+		work_us(300);
+		if (write(harmless_pipe[1][1], &c, 1) != 1)
+			die("pipe");
+	}
+}
+
+static void be_busy(void)
+{
+	char name[16];
+	int i;
+
+	if (pipe(harmless_pipe[0]) || pipe(harmless_pipe[1]))
+		die("pipe");
+	draw_name(name);
+	for (i = 0; i < 3; i++)
+		start(cast(name, run_innocent));
+	draw_name(name);
+	start(cast(name, run_asker));
+	draw_name(name);
+	start(cast(name, run_answerer));
+}
+
+/* ---- the incidents */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock2 = PTHREAD_MUTEX_INITIALIZER;
+static int request[2], reply[2];
+static char path[32] = "/tmp/incident-XXXXXX";
+static pthread_barrier_t barrier;
+
+static void run_worker(struct actor *a)
+{
+	while (!ended) {
+		pthread_mutex_lock(&lock);
+		work_us(200);
+		pthread_mutex_unlock(&lock);
+		work_us(500);
+		sleep_us(2000 + random() % 3000);
+	}
+}
+
+static void run_holder(struct actor *a)
+{
+	while (!ended) {
+		pthread_mutex_lock(&lock);
+		work_us(120000);
+		pthread_mutex_unlock(&lock);
+		sleep_us(30000);
+	}
+}
+
+static void let_wait(void (*waits)(struct actor *a), void (*holds)(struct actor *a))
+{
+	char culprit[16], victim[16];
+	int i;
+
+	draw_name(culprit);
+	draw_name(victim);
+	fprintf(truth, "kind wait\nculprit %s\nvictim %s\n", culprit, victim);
+	for (i = 0; i < WORKERS; i++)
+		start(cast(victim, waits));
+	start(cast(culprit, holds));
+}
+
+/* Threads wait for the lock of one that works while it has it. */
+static void convoy(void)
+{
+	let_wait(run_worker, run_holder);
+}
+
+static void run_middle(struct actor *a)
+{
+	char c = 0;
+
+	while (!ended) {
+		pthread_mutex_lock(&lock);
+		if (write(request[1], &c, 1) != 1 || read(reply[0], &c, 1) != 1)
+			die("pipe");
+		pthread_mutex_unlock(&lock);
+		sleep_us(20000);
+	}
+}
+
+static void run_last(struct actor *a)
+{
+	char c;
+
+	while (read(request[0], &c, 1) == 1) {
+		work_us(150000);
+		if (write(reply[1], &c, 1) != 1)
+			die("pipe");
+	}
+}
+
+/* A waits for a lock that B has, which waits for an answer of C, which works. */
+static void chain(void)
+{
+	char a[16], b[16], c[16];
+
+	if (pipe(request) || pipe(reply))
+		die("pipe");
+	draw_name(a);
+	draw_name(b);
+	draw_name(c);
+	fprintf(truth, "kind wait\nculprit %s\nvictim %s\nchain %s %s %s\n", c, a, a, b, c);
+	start(cast(c, run_last));
+	start(cast(b, run_middle));
+	start(cast(a, run_worker));
+}
+
+static void run_low(struct actor *a)
+{
+	while (!ended) {
+		pthread_mutex_lock(&lock);
+		work_us(4000);
+		pthread_mutex_unlock(&lock);
+		sleep_us(1000);
+	}
+}
+
+static void run_runaway(struct actor *a)
+{
+	while (!ended) {
+		work_us(150000);
+		sleep_us(60000);
+	}
+}
+
+/*
+ * A thread of high priority waits for the lock of one of low priority, which one between
+ * them keeps from the CPU.
+ */
+static void inversion(void)
+{
+	struct actor *low, *middle, *high;
+	char names[3][16];
+	int cpu = random() % nr_cpus;
+
+	draw_name(names[0]);
+	draw_name(names[1]);
+	draw_name(names[2]);
+	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\nchain %s %s %s\n", names[1], names[2],
+		names[2], names[0], names[1]);
+	low = cast(names[0], run_low);
+	middle = cast(names[1], run_runaway);
+	high = cast(names[2], run_worker);
+	low->cpu = cpu;
+	middle->cpu = cpu;
+	high->cpu = (cpu + 1) % nr_cpus;
+	middle->fifo = 10;
+	high->fifo = 20;
+	start(low);
+	start(high);
+	start(middle);
+}
+
+static void run_pinned(struct actor *a)
+{
+	while (!ended) {
+		work_us(1000);
+		sleep_us(4000);
+	}
+}
+
+/* A thread of high priority takes a CPU that others need. */
+static void runaway(void)
+{
+	struct actor *a;
+	char culprit[16], victim[16];
+	int cpu = random() % nr_cpus, i;
+
+	draw_name(culprit);
+	draw_name(victim);
+	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\n", culprit, victim);
+	for (i = 0; i < 3; i++) {
+		a = cast(victim, run_pinned);
+		a->cpu = cpu;
+		start(a);
+	}
+	a = cast(culprit, run_runaway);
+	a->cpu = cpu;
+	a->fifo = 5;
+	start(a);
+}
+
+static void run_hog(struct actor *a)
+{
+	while (!ended)
+		work_us(100000);
+}
+
+/* Threads of another service have a large share of the CPU of this one. */
+static void neighbour(void)
+{
+	struct actor *a;
+	char culprit[16], victim[16];
+	int cpu = random() % nr_cpus, i;
+
+	draw_name(culprit);
+	draw_name(victim);
+	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\n", culprit, victim);
+	for (i = 0; i < 2; i++) {
+		a = cast(victim, run_hog);
+		a->cpu = cpu;
+		start(a);
+	}
+	for (i = 0; i < 3; i++) {
+		a = cast(culprit, run_hog);
+		a->cpu = cpu;
+		a->nice = -18;
+		start(a);
+	}
+}
+
+static void run_file_worker(struct actor *a)
+{
+	int fd = open(path, O_RDWR);
+
+	if (fd < 0)
+		die(path);
+	while (!ended) {
+		flock(fd, LOCK_EX);
+		work_us(200);
+		flock(fd, LOCK_UN);
+		sleep_us(3000);
+	}
+}
+
+static void run_file_holder(struct actor *a)
+{
+	int fd = open(path, O_RDWR);
+
+	if (fd < 0)
+		die(path);
+	while (!ended) {
+		flock(fd, LOCK_EX);
+		sleep_us(150000);
+		flock(fd, LOCK_UN);
+		sleep_us(30000);
+	}
+}
+
+static void make_file(void)
+{
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		die(path);
+	close(fd);
+}
+
+/* Threads wait for the lock of a file, whose owner sleeps. */
+static void file_lock(void)
+{
+	make_file();
+	let_wait(run_file_worker, run_file_holder);
+}
+
+static void run_small_writer(struct actor *a)
+{
+	int fd = open(path, O_RDWR);
+
+	if (fd < 0)
+		die(path);
+	while (!ended) {
+		if (pwrite(fd, "", 1, 0) != 1)
+			die(path);
+		sleep_us(3000);
+	}
+}
+
+static void run_large_writer(struct actor *a)
+{
+	int fd = open(path, O_RDWR);
+	char *data = calloc(1, LARGE_WRITE);
+
+	if (fd < 0 || !data)
+		die(path);
+	while (!ended) {
+		long end = cpu_time() + 100 * NSEC_PER_MSEC;
+
+		while (cpu_time() < end) {
+			if (pwrite(fd, data, LARGE_WRITE, 0) != LARGE_WRITE)
+				die(path);
+		}
+		sleep_us(30000);
+	}
+}
+
+/* Threads wait for the kernel's lock of a file that is written to. */
+static void file_write(void)
+{
+	make_file();
+	let_wait(run_small_writer, run_large_writer);
+}
+
+static void run_first(struct actor *a)
+{
+	pthread_mutex_lock(&lock);
+	pthread_barrier_wait(&barrier);
+	pthread_mutex_lock(&lock2);
+}
+
+static void run_second(struct actor *a)
+{
+	pthread_mutex_lock(&lock2);
+	pthread_barrier_wait(&barrier);
+	pthread_mutex_lock(&lock);
+}
+
+/* Two threads have one lock each, and want that of the other one. */
+static void deadlock(void)
+{
+	char a[16], b[16];
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	draw_name(a);
+	draw_name(b);
+	fprintf(truth, "kind stuck\nvictim %s\nvictim %s\n", a, b);
+	start(cast(a, run_first));
+	start(cast(b, run_second));
+}
+
+static void run_parent(struct actor *a)
+{
+	int nr = 0;
+
+	while (!ended) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			work_us(1500);
+			_exit(0);
+		}
+		if (pid > 0 && ++nr < 2 * nr_cpus)
+			continue;
+		while (nr && waitpid(-1, NULL, nr < 2 * nr_cpus ? WNOHANG : 0) > 0)
+			nr--;
+	}
+}
+
+/* A task makes others all the time. */
+static void make_tasks(void)
+{
+	char culprit[16];
+
+	draw_name(culprit);
+	fprintf(truth, "kind forks\nculprit %s\n", culprit);
+	start(cast(culprit, run_parent));
+}
+
+static void burn(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++)
+		__asm__ volatile("" : "+r" (i));
+}
+
+static void run_late(struct actor *a)
+{
+	sleep_us(late_us);
+	while (!ended)
+		a->work();
+}
+
+/* After three fourths of the time, threads begin to run on a CPU that others use. */
+static void change(void)
+{
+	struct actor *a;
+	char culprit[16], victim[16];
+	int cpu = random() % nr_cpus, i;
+
+	draw_name(culprit);
+	draw_name(victim);
+	fprintf(truth, "kind changed\nculprit %s\nvictim %s\n", culprit, victim);
+	for (i = 0; i < 3; i++) {
+		a = cast(victim, run_pinned);
+		a->cpu = cpu;
+		start(a);
+	}
+	for (i = 0; i < 2; i++) {
+		a = cast(culprit, run_late);
+		a->cpu = cpu;
+		a->work = burn;
+		start(a);
+	}
+}
+
+static void calm(void)
+{
+	char name[16];
+	int i;
+
+	draw_name(name);
+	for (i = 0; i < WORKERS; i++)
+		start(cast(name, run_worker));
+}
+
+static const struct {
+	const char	*name;
+	void		(*make)(void);
+} incidents[] = {
+	{ "convoy",	convoy },
+	{ "chain",	chain },
+	{ "inversion",	inversion },
+	{ "runaway",	runaway },
+	{ "neighbour",	neighbour },
+	{ "file_lock",	file_lock },
+	{ "file_write",	file_write },
+	{ "deadlock",	deadlock },
+	{ "forks",	make_tasks },
+	{ "change",	change },
+	{ "calm",	calm },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i, nr = sizeof(incidents) / sizeof(*incidents);
+	struct timespec now;
+
+	for (i = 0; argc >= 3 && i < nr && strcmp(argv[1], incidents[i].name); i++)
+		;
+	if (argc < 3 || argc > 4 || i == nr || atof(argv[2]) <= 0) {
+		fprintf(stderr, "usage: incident NAME SECONDS [TRUTH]\n\tNAME:");
+		for (i = 0; i < nr; i++)
+			fprintf(stderr, " %s", incidents[i].name);
+		fprintf(stderr, "\n");
+		return 2;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	srandom(now.tv_nsec ^ now.tv_sec ^ getpid());
+	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	truth = fopen(argc > 3 ? argv[3] : "/dev/null", "w");
+	if (!truth)
+		die(argv[3]);
+	late_us = atof(argv[2]) * 1e6 * 3 / 4;
+	be_busy();
+	incidents[i].make();
+	fclose(truth);
+	sleep_us(atof(argv[2]) * 1e6);
+	ended = true;
+	unlink(path);
+	/* Threads that wait for each other do not end. */
+	_exit(0);
+}
