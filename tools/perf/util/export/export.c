@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Convert a recording to the formats of other profilers.
+ *
+ * The records are read once, in the order of time. The stack and the task of each
+ * sample are put into tables (tables.c). Then the sample is handed to the format:
+ *
+ *   pprof, otlp   add it up with those of the same event, stack and task (hits.c),
+ *                 and write everything at the end;
+ *   perfetto      writes it at once, and each part of its stack before the first
+ *                 sample that has it.
+ *
+ * Thus memory follows the number of distinct stacks and tasks, not of samples.
+ * What is added up is what perf report adds up, so the sums are the same.
+ */
+#include "export.h"
+#include "format.h"
+
+#include "auxtrace.h"
+#include "build-id.h"
+#include "callchain.h"
+#include "data.h"
+#include "debug.h"
+#include "event.h"
+#include "evlist.h"
+#include "evsel.h"
+#include "header.h"
+#include "machine.h"
+#include "names-tool.h"
+#include "session.h"
+#include "symbol.h"
+#include "thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/err.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct export_format *const formats[] = {
+	&export_pprof,
+	&export_otlp,
+	&export_perfetto,
+};
+
+static int process_sample(const struct perf_tool *tool, union perf_event *event __maybe_unused,
+			  struct perf_sample *sample, struct evsel *evsel, struct machine *machine)
+{
+	struct export *ex = container_of(tool, struct export, tool);
+	struct addr_location al;
+	u32 stack, task;
+	int err = 0;
+
+	addr_location__init(&al);
+	if (machine__resolve(machine, &al, sample) < 0) {
+		ex->unresolved++;
+		goto out;
+	}
+	stack = export_tables__stack(&ex->tables, evsel, sample, &al);
+	task = export_tables__task(&ex->tables, evsel, sample, &al);
+	if (stack == INTERNER_FAILED || task == INTERNER_FAILED)
+		err = -ENOMEM;
+	else
+		err = ex->format->sample(ex, evsel, sample, stack, task);
+	if (!ex->samples++ || sample->time < ex->first)
+		ex->first = sample->time;
+	if (sample->time > ex->last)
+		ex->last = sample->time;
+	if (!err)
+		err = -ex->out.err;
+	if (!ex->err)
+		ex->err = err;
+out:
+	addr_location__exit(&al);
+	return err;
+}
+
+/*
+ * A record of all tasks of a CPU names both tasks, and there is a pair for each
+ * switch: the second one is left out. A record of one task names only that one.
+ */
+static int process_switch(const struct perf_tool *tool, union perf_event *event,
+			  struct perf_sample *sample, struct machine *machine)
+{
+	struct export *ex = container_of(tool, struct export, tool);
+	bool out = event->header.misc & PERF_RECORD_MISC_SWITCH_OUT;
+	struct thread *thread, *other = NULL;
+	struct export_switch sw = {
+		.time		= sample->time,
+		.cpu		= sample->cpu,
+		.preempted	= event->header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+		.prev_comm	= "swapper",
+		.next_comm	= "swapper",
+	};
+	int err;
+
+	err = perf_event__process_switch(tool, event, sample, machine);
+	if (err || !ex->format->context_switch || sample->cpu == (u32)-1)
+		return err;
+	if (event->header.type == PERF_RECORD_SWITCH_CPU_WIDE && !out)
+		return 0;
+	thread = machine__findnew_thread(machine, sample->pid, sample->tid);
+	if (event->header.type == PERF_RECORD_SWITCH_CPU_WIDE)
+		other = machine__findnew_thread(machine, event->context_switch.next_prev_pid,
+						event->context_switch.next_prev_tid);
+	if (thread && out) {
+		sw.prev_tid = thread__tid(thread);
+		sw.prev_comm = thread__comm_str(thread);
+	} else if (thread) {
+		sw.next_tid = thread__tid(thread);
+		sw.next_comm = thread__comm_str(thread);
+	}
+	if (other) {
+		sw.next_tid = thread__tid(other);
+		sw.next_comm = thread__comm_str(other);
+	}
+	err = ex->format->context_switch(ex, &sw);
+	if (!err)
+		err = -ex->out.err;
+	if (!ex->err)
+		ex->err = err;
+	thread__put(thread);
+	thread__put(other);
+	return err;
+}
+
+static int process_attr(const struct perf_tool *tool, union perf_event *event,
+			struct evlist **evlist)
+{
+	int err = perf_event__process_attr(tool, event, evlist);
+
+	if (!err)
+		callchain_param_setup(evlist__combined_sample_type(*evlist),
+				      perf_env__arch((*evlist)->env));
+	return err;
+}
+
+/* In a pipe, a record that is no feature ends the features. */
+static int process_feature(struct perf_session *session, union perf_event *event)
+{
+	if (event->feat.feat_id >= HEADER_LAST_FEATURE)
+		return 0;
+	return perf_event__process_feature(session, event);
+}
+
+static void init_tool(struct perf_tool *tool)
+{
+	names_tool__init(tool);
+	tool->sample		= process_sample;
+	tool->context_switch	= process_switch;
+	tool->attr		= process_attr;
+	tool->auxtrace_info	= perf_event__process_auxtrace_info;
+	tool->auxtrace		= perf_event__process_auxtrace;
+	tool->feature		= process_feature;
+}
+
+/* The output must not be the file that is read. */
+static int check_output(const struct perf_data *data, const char *output)
+{
+	struct stat in, out;
+
+	if (!strcmp(output, "-")) {
+		if (!isatty(STDOUT_FILENO))
+			return 0;
+		pr_err("A profile is not text: it is not written to a terminal. Redirect the output, or name a file.\n");
+		return -EINVAL;
+	}
+	if (perf_data__is_pipe((struct perf_data *)data) || stat(output, &out) ||
+	    stat(data->path, &in) || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+		return 0;
+	pr_err("%s is the recording: choose another name for the output.\n", output);
+	return -EINVAL;
+}
+
+static int read_records(struct export *ex)
+{
+	int err = perf_session__process_events(ex->session);
+
+	if (ex->err)
+		err = ex->err;
+	if (err == -ENOMEM)
+		pr_err("There is not enough memory for the stacks of the recording.\n");
+	else if (err && !ex->out.err)
+		pr_err("%s cannot be read to its end (error %d): nothing was written.\n",
+		       ex->session->data->path, err);
+	return err;
+}
+
+static void tell(struct export *ex, const char *output)
+{
+	if (ex->unresolved)
+		pr_warning("%" PRIu64 " samples could not be resolved and were left out.\n",
+			   ex->unresolved);
+	if (!ex->samples)
+		pr_warning("%s has no samples.\n", ex->session->data->path);
+	fprintf(stderr, "[ perf data convert: wrote %" PRIu64 " samples with %u stacks to %s ",
+		ex->samples, ex->tables.stacks.nr - 1, output);
+	fprintf(stderr, "(%s, %.3f MB) ]\n", ex->format->name, ex->out.bytes / 1024.0 / 1024.0);
+}
+
+static int convert(struct export *ex, const struct export_options *opts)
+{
+	struct perf_env *env = &ex->session->header.env;
+	int err;
+
+	/* Stacks are shown where samples have them; perf report decides it by the header. */
+	symbol_conf.use_callchain = true;
+	/* Samples may follow the exit of their task: keep its name, as perf report does. */
+	symbol_conf.keep_exited_threads = true;
+	if (symbol__init(env) < 0)
+		return -EINVAL;
+	if (callchain_register_param(&callchain_param) < 0)
+		return -EINVAL;
+	if (!perf_data__is_pipe(ex->session->data))
+		callchain_param_setup(evlist__combined_sample_type(ex->session->evlist),
+				      perf_env__arch(env));
+	err = check_output(ex->session->data, opts->output);
+	if (err)
+		return err;
+	err = export_tables__init(&ex->tables) ?:
+	      export_origin__read(&ex->origin, ex->session->data->path, env);
+	if (err)
+		return err;
+	err = pb_out__open(&ex->out, opts->output, opts->force);
+	if (err)
+		return err;
+	if (ex->format->begin)
+		err = ex->format->begin(ex);
+	if (!err)
+		err = read_records(ex);
+	if (!err)
+		err = ex->format->finish(ex);
+	err = pb_out__close(&ex->out, err);
+	if (!err)
+		tell(ex, opts->output);
+	return err;
+}
+
+/**
+ * export__run - convert a recording
+ * @opts: what to convert to what
+ *
+ * Return: 0, or a negative errno after a message.
+ */
+int export__run(const struct export_options *opts)
+{
+	struct itrace_synth_opts itrace = { .set = false };
+	struct perf_data data = {
+		.mode	= PERF_DATA_MODE_READ,
+		.path	= opts->input,
+		.force	= opts->force,
+	};
+	struct export ex = {};
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		if (!strcmp(formats[i]->name, opts->format))
+			ex.format = formats[i];
+	}
+	if (!ex.format)
+		return -EINVAL;
+	init_tool(&ex.tool);
+	ex.session = perf_session__new(&data, &ex.tool);
+	if (IS_ERR(ex.session))
+		return PTR_ERR(ex.session);
+	ex.session->itrace_synth_opts = &itrace;
+
+	err = convert(&ex, opts);
+
+	if (ex.format->exit)
+		ex.format->exit(&ex);
+	export_hits__exit(&ex.hits);
+	export_origin__exit(&ex.origin);
+	export_tables__exit(&ex.tables);
+	perf_session__delete(ex.session);
+	return err;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Machine, trigger and container of a recording.
+ *
+ * The trigger is in the manifest that the flight recorder writes next to a dump,
+ * FILE.json. The container is in the path of a cgroup: the runtimes of containers
+ * put the id, 64 hexadecimal digits, into the name of the cgroup's directory.
+ */
+#include "origin.h"
+
+#include "env.h"
+#include "json-reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int read_string(const char *text, const char *key, char **string)
+{
+	struct json_value value;
+
+	if (!json__find(text, key, &value) || value.len < 2 || value.text[0] != '"')
+		return 0;
+	*string = json_value__strdup(&value);
+	return *string ? 0 : -ENOMEM;
+}
+
+/**
+ * export_origin__read - find out where a recording is from
+ * @origin: what to set
+ * @recording: path of the recording
+ * @env: its header
+ *
+ * Return: 0, or -ENOMEM. What is not known is left NULL.
+ */
+int export_origin__read(struct export_origin *origin, const char *recording,
+			const struct perf_env *env)
+{
+	char *path, *text;
+	int err = 0;
+
+	memset(origin, 0, sizeof(*origin));
+	if (asprintf(&path, "%s.json", recording) < 0)
+		return -ENOMEM;
+	text = json__read_file(path);
+	free(path);
+	if (text) {
+		err = read_string(text, "host", &origin->host) ?:
+		      read_string(text, "trigger", &origin->trigger) ?:
+		      read_string(text, "reason", &origin->reason);
+		free(text);
+	}
+	if (!err && !origin->host && env->hostname) {
+		origin->host = strdup(env->hostname);
+		err = origin->host ? 0 : -ENOMEM;
+	}
+	return err;
+}
+
+void export_origin__exit(struct export_origin *origin)
+{
+	free(origin->host);
+	free(origin->trigger);
+	free(origin->reason);
+}
+
+/**
+ * export_container - find the id of a container
+ * @cgroup: path of a cgroup
+ *
+ * Return: the CONTAINER_ID_LEN digits in @cgroup, the last ones if there are more, or NULL.
+ */
+const char *export_container(const char *cgroup)
+{
+	const char *found = NULL, *p;
+	size_t n;
+
+	for (p = cgroup; *p; p += n ?: 1) {
+		n = strspn(p, "0123456789abcdef");
+		if (n == CONTAINER_ID_LEN)
+			found = p;
+	}
+	return found;
+}

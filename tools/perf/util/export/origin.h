@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_EXPORT_ORIGIN_H
+#define __PERF_EXPORT_ORIGIN_H
+
+#include <stddef.h>
+
+struct perf_env;
+
+/* digits of the id of a container */
+#define CONTAINER_ID_LEN	64
+
+/**
+ * struct export_origin - where a recording is from
+ * @host: name of the machine, or NULL
+ * @trigger: what triggered the dump of a flight recorder, or NULL
+ * @reason: what the trigger gave as a reason, or NULL
+ */
+struct export_origin {
+	char	*host;
+	char	*trigger;
+	char	*reason;
+};
+
+int export_origin__read(struct export_origin *origin, const char *recording,
+			const struct perf_env *env);
+void export_origin__exit(struct export_origin *origin);
+const char *export_container(const char *cgroup);
+
+#endif /* __PERF_EXPORT_ORIGIN_H */
