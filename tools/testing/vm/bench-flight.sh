@@ -14,11 +14,16 @@
 #			up; base: --overwrite
 #	signal		time from the signal to the complete file, in ms, according to the
 #			time stamp of its rename; base: --overwrite --switch-output=signal
+#	idle	CPU time of the recorder of all system calls on an idle machine, in us per
+#		second; base: perf record to a file
+#	window	how far a dump of that reaches back after 5 s, with 16 MiB, in ms; base:
+#		--overwrite with as much memory
+#	own	percentage of the samples in it that the recorder has caused
 #
 # All cases run in the same guest, so only perf differs. Files are on its /tmp.
 #
 # usage: bench-flight.sh		on the host; RUNS=5 PROCESSES=2000 DUMPS=200
-#					PARTS="resolved cpu gaps signal"
+#					PARTS="resolved cpu gaps signal self"
 #	 bench-flight.sh guest		in the guest; prints "VARIANT CASE NUMBER" lines
 #
 # Fails if samples are not resolved or a dump has a gap. Times are printed and compared with
@@ -28,7 +33,7 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 export RUNS=${RUNS:-5} PROCESSES=${PROCESSES:-2000} DUMPS=${DUMPS:-200}
-export PARTS=${PARTS:-resolved cpu gaps signal}
+export PARTS=${PARTS:-resolved cpu gaps signal self}
 VARIANTS=(base patched overwrite)
 FLIGHT=$BUILD/patched/bin/perf
 BASE=$BUILD/base/bin/perf
@@ -241,6 +246,43 @@ part_gaps()
 	done
 }
 
+# Window in ms and percentage of samples of $pid
+window_and_own()
+{
+	"$BASE" script -i "$1" -F pid,time --ns 2>/dev/null | awk -v pid="$pid" '
+		{ sub(":", "", $2); if (!n++ || $2 < oldest) oldest = $2
+		  if ($2 > newest) newest = $2; own += $1 == pid }
+		END { printf "%.0f %.3f\n", 1000 * (newest - oldest), n ? 100 * own / n : 0 }'
+}
+
+part_self()
+{
+	local variant before i calls=(-e 'raw_syscalls:*') window own
+	for ((i = 0; i < RUNS; i++)); do
+		for variant in "${VARIANTS[@]}"; do
+			if [ "$variant" = base ]; then
+				start 'mmap size' "$BASE" record -v -a -o "$WORK/d" "${calls[@]}"
+				sleep 3
+			else
+				start_keeping "$variant" 8192 "${calls[@]}"
+			fi
+			before=$(cpu_time)
+			idle 5
+			echo "$variant idle $((($(cpu_time) - before) / 5))"
+			if [ "$variant" = base ]; then
+				stop
+				start_keeping base 8192 "${calls[@]}"
+				idle 5
+			fi
+			dump "$variant"
+			read -r window own < <(window_and_own "$dump")
+			echo "$variant window $window"
+			echo "$variant own $own"
+			stop
+		done
+	done
+}
+
 guest()
 {
 	local part
@@ -285,13 +327,16 @@ table()
 				cell("patched", c), cell("overwrite", c),
 				ratio("patched", c), ratio("overwrite", c), n["patched", c]
 		}
-		print "build, long: % resolved; cpu: us; gap: % of dumps; signal: ms;",
-			"mean and standard deviation"
+		print "build, long: % resolved; cpu: us; gap: % of dumps; signal, window: ms;",
+			"idle: us/s; own: %; mean and standard deviation"
 		for (i = 1; i <= split("patched overwrite", v, " "); i++) {
 			bar("build", v[i], mean(v[i], "build"), 1, 99, 1)
 			bar("long", v[i], mean(v[i], "long"), 1, 99, 1)
 			bar("cpu", v[i], ratio(v[i], "cpu"), -1, i == 1 ? 0.7 : 0.05, 0)
 			bar("gap", v[i], mean(v[i], "gap"), -1, 0, 1)
+			bar("idle", v[i], mean(v[i], "idle"), -1, 10000, 0)
+			bar("window", v[i], mean(v[i], "window"), 1, 4500, 0)
+			bar("own", v[i], mean(v[i], "own"), -1, 1, 0)
 			bar("signal", v[i], ratio(v[i], "signal"), -1, 0.5, 0)
 		}
 		exit !cases || failed

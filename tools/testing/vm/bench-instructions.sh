@@ -1,48 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Instructions of a system call, base and patched: without events, recorded to forward
-# buffers, and recorded to backward buffers without a reader; and, without events, those
-# of a context switch, and of a process that is created and exits. Guest time counts
-# instructions (ICOUNT=1), so the numbers repeat to 0.02 %. Fails if patched and base
-# differ by more than 0.1 %.
+# Instructions without events, base and patched: of a system call, a context switch, and
+# a process that is created and exits. Guest time counts instructions (ICOUNT=1), so the
+# numbers repeat to 0.02 %. Fails if patched and base differ by more than 0.1 %. For
+# what is recorded, see bench-tracepoint.sh.
 #
 # usage: bench-instructions		on the host
 #	 bench-instructions guest RUNS	in the guest; prints "CASE NUMBER" lines
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/counts.sh
+. "${BASH_SOURCE[0]%/*}/counts.sh"
 
 RUNS=${RUNS:-5}
-CASES=(bare forward overwrite switch fork)
+CASES=(bare switch fork)
 PROGRAM=$BUILD/vm/syscall-cost
 SWITCH=$BUILD/vm/switch-cost
 LIMIT=0.1	# per cent
 
 run_case()
 {
-	local out=/tmp/cost record=(perf record -q -e 'raw_syscalls:*' -o /dev/null)
+	local out=/tmp/cost
 	rm -f "$out"
 	case $1 in
 	bare) "$PROGRAM" "$out" ;;
-	forward) "${record[@]}" -- "$PROGRAM" "$out" ;;
-	overwrite) "${record[@]}" --overwrite -- "$PROGRAM" "$out" ;;
 	# The number of page tables depends on the random memory layout.
 	switch|fork) setarch -R "$SWITCH" "$1" "$out" ;;
 	esac >/dev/null 2>&1
 	printf '%s %s\n' "$1" "$(cat "$out")"
-}
-
-guest()
-{
-	local name i
-	for name in "${CASES[@]}"; do
-		# Discard the first run: caches and pages are cold.
-		run_case "$name" >/dev/null
-		for ((i = 0; i < RUNS; i++)); do
-			run_case "$name"
-		done
-	done
 }
 
 # Convert lines "VARIANT CASE NUMBER" to a table
@@ -76,21 +63,11 @@ table()
 	}'
 }
 
-measure()
-{
-	local variant
-	for variant in base patched; do
-		CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=$variant ICOUNT=1 \
-			SMP=1 ACCEL=single TIMEOUT=900 "$TOP/tools/testing/vm/vm.sh" |
-			sed "s/^/$variant /"
-	done
-}
-
 if [ "${1-}" = guest ]; then
-	guest
+	run_cases "${CASES[@]}"
 else
 	mkdir -p "${PROGRAM%/*}"
 	gcc -O2 -Wall -Werror -o "$PROGRAM" "$TOP/tools/testing/vm/syscall-cost.c"
 	gcc -O2 -Wall -Werror -o "$SWITCH" "$TOP/tools/testing/vm/switch-cost.c"
-	measure | table
+	count_on_both | table
 fi

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What events of a PMU with per-task data cost (perf_test_pmu.ko, loaded before), in
- * nanoseconds of a guest whose time counts instructions and that has one CPU. Prints
- * lines "CASE NUMBER". Run as root.
+ * nanoseconds of a guest whose time counts instructions and that has one CPU, or two for
+ * "exit". Prints lines "CASE NUMBER". Run as root.
  *
- *	open N			to open and to close a system-wide event beside N threads
+ *	open N ROUNDS		to open and to close a system-wide event beside N threads
  *				that sleep
+ *	exit N ROUNDS		the longest that one of many processes takes to exit, from
+ *				_exit() to the end of its parent's waitpid(), on CPU 1,
+ *				while CPU 0 opens and closes such an event
  *	memory N RUNNING	memory of N threads that sleep, and some that run
  *	switch none|task|wide	a context switch between two processes with DEPTH frames
  *				each: no event, one that both inherit, a system-wide one
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,7 +33,6 @@
 
 #include "../selftests/perf_events/test_modules/test_pmu.h"
 
-#define ROUNDS		20
 #define SWITCHES	20000
 #define DEPTH		16
 
@@ -117,7 +120,7 @@ static void start(int nr, void *(*fn)(void *))
 		usleep(10000);
 }
 
-static void open_cost(int threads, int type)
+static void open_cost(int threads, int rounds, int type)
 {
 	double open = 0, close_ = 0, t[3];
 	int i, fd, other;
@@ -125,7 +128,7 @@ static void open_cost(int threads, int type)
 	start(threads, sleeper);
 	/* The switch to perf's scheduling hooks waits for RCU: made once, before. */
 	other = open_event(-1, type, PERF_SAMPLE_BRANCH_ANY);
-	for (i = -3; i < ROUNDS; i++) {
+	for (i = rounds > 3 ? -3 : -1; i < rounds; i++) {
 		t[0] = now();
 		fd = open_event(-1, type, PERF_SAMPLE_BRANCH_CALL_STACK);
 		t[1] = now();
@@ -137,7 +140,78 @@ static void open_cost(int threads, int type)
 		close_ += t[2] - t[1];
 	}
 	close(other);
-	printf("open-%d %.1f\nclose-%d %.1f\n", threads, open / ROUNDS, threads, close_ / ROUNDS);
+	printf("open-%d %.1f\nclose-%d %.1f\n", threads, open / rounds, threads, close_ / rounds);
+}
+
+static void bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	must(sched_setaffinity(0, sizeof(set), &set), "sched_setaffinity");
+}
+
+/* What the process that makes others exit shares with the one that opens events. */
+struct exits {
+	double begin;
+	double longest;
+	long nr;
+	int measure;
+	int stop;
+};
+
+/* Has the device open, as its children do: see eager_data.h. */
+static void exit_all_the_time(struct exits *e)
+{
+	double took;
+	int measure;
+	pid_t pid;
+
+	bind_to(1);
+	must(open(TEST_PMU_DEVICE, O_WRONLY), TEST_PMU_DEVICE);
+	while (!__atomic_load_n(&e->stop, __ATOMIC_SEQ_CST)) {
+		measure = __atomic_load_n(&e->measure, __ATOMIC_SEQ_CST);
+		pid = must(fork(), "fork");
+		if (!pid) {
+			e->begin = now();
+			_exit(0);
+		}
+		must(waitpid(pid, NULL, 0), "waitpid");
+		took = now() - e->begin;
+		if (measure && took > e->longest)
+			e->longest = took;
+		e->nr += measure;
+	}
+	_exit(0);
+}
+
+static void exit_cost(int threads, int rounds, int type)
+{
+	struct exits *e = mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int i, fd, other;
+	pid_t pid;
+
+	must(e == MAP_FAILED ? -1 : 0, "mmap");
+	bind_to(0);
+	/* Before there are threads, whose stacks each fork() would copy. */
+	pid = must(fork(), "fork");
+	if (!pid)
+		exit_all_the_time(e);
+	start(threads, sleeper);
+	other = open_event(-1, type, PERF_SAMPLE_BRANCH_ANY);
+	__atomic_store_n(&e->measure, 1, __ATOMIC_SEQ_CST);
+	for (i = 0; i < rounds; i++) {
+		fd = open_event(-1, type, PERF_SAMPLE_BRANCH_CALL_STACK);
+		usleep(10000);
+		close(fd);
+		usleep(10000);
+	}
+	__atomic_store_n(&e->stop, 1, __ATOMIC_SEQ_CST);
+	must(waitpid(pid, NULL, 0), "waitpid");
+	close(other);
+	printf("exit-%d %.1f\nexits-%d %ld\n", threads, e->longest, threads, e->nr);
 }
 
 static void memory(int threads, int runners, int type)
@@ -150,8 +224,8 @@ static void memory(int threads, int runners, int type)
 	fd = open_event(-1, type, PERF_SAMPLE_BRANCH_CALL_STACK);
 	for (i = 0; i < 100; i++)
 		usleep(10000);
-	printf("object %ld\nlazy-bytes %ld\neager-bytes %ld\n", object,
-	       module_says("perf_test_big.tasks") * object, module_says("eager_objects") * object);
+	/* Both are in the same place. */
+	printf("object %ld\nbytes %ld\n", object, module_says("perf_test_big.tasks") * object);
 	close(fd);
 }
 
@@ -205,8 +279,10 @@ int main(int argc, char *argv[])
 {
 	int type = module_says("perf_test_big.type");
 
-	if (argc == 3 && !strcmp(argv[1], "open"))
-		open_cost(atoi(argv[2]), type);
+	if (argc == 4 && !strcmp(argv[1], "open"))
+		open_cost(atoi(argv[2]), atoi(argv[3]), type);
+	else if (argc == 4 && !strcmp(argv[1], "exit"))
+		exit_cost(atoi(argv[2]), atoi(argv[3]), type);
 	else if (argc == 4 && !strcmp(argv[1], "memory"))
 		memory(atoi(argv[2]), atoi(argv[3]), type);
 	else if (argc == 3 && !strcmp(argv[1], "switch"))

@@ -158,10 +158,10 @@ arrange()
 		>"$root/usr/lib/systemd/system/$NAME.service"
 	install -m 644 "$SRC/tools/perf/examples/flight/perf-flight.conf" \
 		"$root/usr/lib/tmpfiles.d/$NAME.conf"
-	install -m 644 "$SRC"/tools/perf/examples/flight/*.[cs]* \
+	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*} \
 		"$root/usr/share/doc/$NAME/examples"
 	rm "$root/usr/share/doc/$NAME/examples/$NAME".{service,conf}
-	for page in flight-recorder persistent-events packages; do
+	for page in flight-recorder persistent-events perf-export perf-verdict packages; do
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
 	done
@@ -229,7 +229,7 @@ pack()
 		Maintainer: $MAINTAINER
 		Depends: $depends
 		Recommends: python3
-		Suggests: socat, linux-image-$(kernel_version)-flight
+		Suggests: linux-image-$(kernel_version)-flight
 		Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 		Description: perf with a flight recorder
 		 A machine records itself all the time, into memory; a signal, a request on a

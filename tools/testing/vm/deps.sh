@@ -18,7 +18,7 @@ packages=(
 	libbpf-dev clang llvm '?libclang-rt-dev' libzstd-dev liblzma-dev zlib1g-dev libslang2-dev
 	python3-dev python3-setuptools libcap-dev libnuma-dev
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
-	'?systemtap-sdt-dev' libiberty-dev
+	'?systemtap-sdt-dev' libiberty-dev '?libprotobuf-c-dev' '?protobuf-c-compiler' '?golang-go'
 	qemu-system-x86 qemu-system-arm procps iproute2 util-linux socat jq file systemd curl
 	sparse shellcheck strace valgrind '?babeltrace' '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
@@ -67,6 +67,18 @@ fetch_promtool()
 	[ -x "$dir/promtool" ] ||
 		say "promtool could not be fetched: the metrics are not checked with it"
 	rm -f "$dir"/*.deb
+}
+
+# pprof-format, for the test of perf data convert, which reads a profile with it as well.
+fetch_pprof_format()
+{
+	local dir=${TOP:+$TOP/build/npm}
+	if [ -z "$dir" ] || [ -d "$dir" ] || ! command -v npm >/dev/null; then
+		return 0
+	fi
+	mkdir -p "$dir"
+	(cd "$dir" && npm install --silent --no-audit --no-fund pprof-format) >/dev/null 2>&1 ||
+		say "pprof-format could not be fetched: profiles are not read with it"
 }
 
 available()
@@ -128,6 +140,7 @@ for p in "${want[@]}"; do
 done
 if [ ${#hard[@]} = 0 ]; then
 	fetch_promtool
+	fetch_pprof_format
 	exit 0
 fi
 
@@ -185,4 +198,5 @@ if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-reco
 	exit 1
 fi
 fetch_promtool
+fetch_pprof_format
 say "done"

@@ -3,7 +3,8 @@
 #
 # Build perf with AddressSanitizer and UndefinedBehaviorSanitizer (build/asan), and let
 # it read broken recordings for FUZZ_SECONDS (60), starting with seed FUZZ_SEED (0). This
-# runs tools/perf/tests/shell/ordered_events_hostile.sh with ten seeds at a time.
+# runs tools/perf/tests/shell/ordered_events_hostile.sh and data_export_hostile.sh with ten
+# seeds at a time.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -30,6 +31,12 @@ while ((SECONDS - start < seconds)); do
 			>"$BUILD/asan/hostile.log" 2>&1; then
 		sed 's/^/# /' "$BUILD/asan/hostile.log"
 		echo "not ok 1 broken recordings, seeds $seed to $((seed + 9))"
+		exit 1
+	fi
+	if ! HOSTILE_SEED=$seed "$TOP/tools/perf/tests/shell/data_export_hostile.sh" \
+			>"$BUILD/asan/hostile.log" 2>&1; then
+		sed 's/^/# /' "$BUILD/asan/hostile.log"
+		echo "not ok 1 broken recordings to convert, seeds $seed to $((seed + 9))"
 		exit 1
 	fi
 	seed=$((seed + HOSTILE_COUNT))

@@ -7,7 +7,9 @@
 # without. Debug has all of them, ours with smaller counts.
 # Status 99: the log has a splat, or no end.
 #
-# usage: kunit.sh [base|patched|debug]
+# base-lbr: the base's lbr.c, unchanged, under the tests of patches/4-task-data alone.
+#
+# usage: kunit.sh [base|patched|debug|base-lbr]
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -15,16 +17,23 @@ set -euo pipefail
 CONFIG=$TOP/tools/testing/vm/config
 VARIANT=${1:-debug}
 WORK=$BUILD/kunit/$VARIANT
+SRC=$BUILD/$VARIANT/src
 export PATH=/usr/lib/ccache:$PATH LC_ALL=C
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 
 configure()
 {
 	local files=("$CONFIG/kunit.config" "$CONFIG/kunit-suites.config") line
-	[ "$VARIANT" = base ] || files+=("$CONFIG/patched.config" "$CONFIG/kunit-ours.config")
+	case $VARIANT in
+	patched)
+		files+=("$CONFIG/patched.config" "$CONFIG/kunit-ours.config"
+			"$CONFIG/kunit-patched.config")
+		;;
+	base-lbr) files=("$CONFIG/kunit.config" "$CONFIG/kunit-ours.config") ;;
+	esac
 	cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$WORK/.want.new"
 	if ! cmp -s "$WORK/.want.new" "$WORK/.want"; then
-		make -s -C "$BUILD/$VARIANT/src" O="$WORK" \
+		make -s -C "$SRC" O="$WORK" \
 			KCONFIG_ALLCONFIG="$WORK/.want.new" allnoconfig >"$WORK.config.log" 2>&1 ||
 			die "configuring failed: $WORK.config.log"
 		mv "$WORK/.want.new" "$WORK/.want"
@@ -32,6 +41,23 @@ configure()
 	while read -r line; do
 		grep -qxF "$line" "$WORK/.config" || die "$VARIANT: $line did not take effect"
 	done < <(grep -v '=n$' "$WORK/.want")
+}
+
+# A copy of the base, by links, with the tests of lbr.c. patch(1) does not write to a file,
+# but replaces it.
+add_lbr_tests()
+{
+	local mail=4-task-data/perf-x86-intel-lbr-test-call-stacks-on-simulated-registers.patch
+	SRC=$BUILD/kunit/base-lbr.src
+	if [ ! -f "$SRC/.made" ] || [ "$BUILD/base/.unpacked" -nt "$SRC/.made" ]; then
+		rm -rf "$SRC"
+		cp -al "$BUILD/base/src" "$SRC"
+		sed '1,/^---$/d' "$TOP/patches/$mail" | patch -s -p1 -d "$SRC" ||
+			die "$mail does not apply to the base"
+		touch "$SRC/.made"
+	fi
+	cmp -s {"$TOP","$SRC"}/arch/x86/events/intel/lbr_kunit.c ||
+		cp --remove-destination {"$TOP","$SRC"}/arch/x86/events/intel/lbr_kunit.c
 }
 
 # boot KERNEL MEMORY: it ends by a reset, at which QEMU ends, too. CPUs and timer of a kernel
@@ -51,11 +77,12 @@ boot()
 
 mkdir -p "$WORK"
 case $VARIANT in
-base|patched)
+base|patched|base-lbr)
 	"$TOP/tools/testing/vm/build.sh" --stage-only
+	[ "$VARIANT" != base-lbr ] || add_lbr_tests
 	configure
 	run_logged "KUnit kernel $VARIANT" "$WORK.build.log" \
-		make -C "$BUILD/$VARIANT/src" O="$WORK" -j"$JOBS" bzImage
+		make -C "$SRC" O="$WORK" -j"$JOBS" bzImage
 	boot "$WORK/arch/x86/boot/bzImage" 1G
 	;;
 debug)
@@ -63,6 +90,6 @@ debug)
 	boot "$BUILD/debug/bzImage" 3G
 	;;
 *)
-	die "there are base, patched and debug"
+	die "there are base, patched, debug and base-lbr"
 	;;
 esac

@@ -6,6 +6,8 @@
  *	unclaim open claim	the system calls, on an event with a mapped buffer
  *	user persistent		close(-1), recorded into a backward buffer of one's own, and
  *				into that of a session whose creator has closed its file
+ *	list end		a session of 5,000 events, through its file: for each event
+ *	one_by_one		the same: opening, describing and claiming each event
  *	bytes			memory of a session with one event, without its buffer
  */
 #define _GNU_SOURCE
@@ -17,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +30,7 @@
 #define ROUNDS		200
 #define CALLS		20000
 #define SESSIONS	1000
+#define EVENTS		5000
 
 static long page_size;
 
@@ -174,6 +178,84 @@ static void sample(void)
 	close(fd);
 }
 
+/* Its events share a buffer. */
+static int make_large_session(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_DUMMY,
+		.sample_type	= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME,
+		.sample_id_all	= 1,
+		.write_backward	= 1,
+	};
+	struct perf_persistent_arg arg = {
+		.size	= sizeof(arg),
+		.flags	= PERF_PERSISTENT_PARTIAL,
+	};
+	struct rlimit limit = { EVENTS + 100, EVENTS + 100 };
+	static int fds[EVENTS];
+	void *base;
+	int i;
+
+	must(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+	for (i = 0; i < EVENTS; i++) {
+		fds[i] = event_open(&attr);
+		if (i)
+			must(ioctl(fds[i], PERF_EVENT_IOC_SET_OUTPUT, fds[0]), "SET_OUTPUT");
+		else
+			base = check(mmap(NULL, 2 * page_size, PROT_READ, MAP_SHARED, fds[0], 0),
+				     "mmap");
+	}
+	for (i = 0; i < EVENTS; i++)
+		must(ioctl(fds[i], PERF_EVENT_IOC_UNCLAIM, &arg), "UNCLAIM");
+	arg.flags = 0;
+	must(ioctl(fds[0], PERF_EVENT_IOC_UNCLAIM, &arg), "UNCLAIM");
+	munmap(base, 2 * page_size);
+	for (i = 0; i < EVENTS; i++)
+		close(fds[i]);
+	return arg.id;
+}
+
+static void large_session(void)
+{
+	static struct perf_persistent_entry entries[EVENTS];
+	struct perf_persistent_list list = {
+		.size		= sizeof(list),
+		.entry_size	= sizeof(*entries),
+		.nr		= EVENTS,
+		.entries	= (uintptr_t)entries,
+	};
+	struct perf_event_attr attr = { .type = PERF_TYPE_PERSISTENT };
+	struct perf_persistent_info info = { .size = sizeof(info) };
+	uint64_t t[3];
+	int fd, i;
+
+	attr.config = make_large_session();
+	attr.config1 = PERF_PERSISTENT_SESSION;
+	t[0] = now();
+	attr.size = sizeof(attr);
+	fd = must(syscall(__NR_perf_event_open, &attr, -1, -1, -1, PERF_FLAG_FD_CLOEXEC),
+		  "perf_event_open of a session");
+	must(ioctl(fd, PERF_EVENT_IOC_SESSION_LIST, &list), "SESSION_LIST");
+	t[1] = now();
+	must(ioctl(fd, PERF_EVENT_IOC_SESSION_END), "SESSION_END");
+	t[2] = now();
+	close(fd);
+	printf("list %.1f\nend %.1f\n", (double)(t[1] - t[0]) / EVENTS,
+	       (double)(t[2] - t[1]) / EVENTS);
+
+	attr.config = make_large_session();
+	t[0] = now();
+	for (i = 0; i < EVENTS; i++) {
+		attr.config1 = i;
+		fd = event_open(&attr);
+		must(ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info), "INFO");
+		must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
+		close(fd);
+	}
+	printf("one_by_one %.1f\n", (double)(now() - t[0]) / EVENTS);
+}
+
 static long mem_free(void)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -220,6 +302,7 @@ int main(int argc, char *argv[])
 	page_size = sysconf(_SC_PAGESIZE);
 	system_calls();
 	sample();
+	large_session();
 	if (argc > 1 && !strcmp(argv[1], "memory"))
 		memory();
 	return 0;

@@ -3,8 +3,9 @@
 #
 # Sessions from the kernel's command line: they record before there is a user space, and
 # what cannot be started is named, and stops nothing. A machine check that is injected
-# by QEMU's monitor is read back through persistent/mce_record/. The commands of the guide to
-# sessions are run beside them: it has one of the command line, too.
+# by QEMU's monitor is read back through persistent/mce_record/, and so is one that the machine
+# had before the kernel started, which is delivered by a late_initcall. The commands of the
+# guide to sessions are run beside them: it has one of the command line, too.
 #
 # usage: test-boot-sessions.sh		on the host
 #	 test-boot-sessions.sh guest	in the guest
@@ -17,6 +18,8 @@ set -uo pipefail
 SESSIONS=/sys/bus/event_source/devices/persistent/sessions
 # A corrected error in bank 2 of CPU 0: valid, enabled, with an address.
 MCE='mce 0 2 0x9400000000000000 0 0x12340 0'
+# One in bank 3 that is there when the kernel starts.
+EARLY_MCE='mce 0 3 0x9400000000000000 0 0x56780 0'
 # shellcheck disable=SC2054 # the commas are the parameters'
 PARAMS=(
 	mce_record:mce:mce_record
@@ -93,6 +96,16 @@ machine_check_is_read()
 	return 1
 }
 
+early_machine_check_is_read()
+{
+	timeout 300 perf record -q -e persistent/mce_record/ -N -o /tmp/early.data || return 1
+	timeout 300 perf script -i /tmp/early.data -F cpu,event,trace >/tmp/early.txt
+	if ! grep 'mce_record.*9400000000000000.*56780' /tmp/early.txt; then
+		dmesg | grep -i mce
+		return 1
+	fi
+}
+
 are_claimed()
 {
 	timeout 3000 perf ctl -d mce_record boot last && [ -z "$(ls -A $SESSIONS)" ]
@@ -105,6 +118,7 @@ guest()
 	tap_run "with buffers of the size that was asked for" sizes
 	tap_run "what cannot be started is reported by name" bad_ones_are_named
 	tap_run "they record from boot" records_from_boot
+	tap_run "a machine check from before the boot is in mce_record" early_machine_check_is_read
 	tap_run "an injected machine check is in mce_record" machine_check_is_read
 	tap_run "the commands of persistent-events.rst work" "$TOP/tools/testing/vm/test-guide.sh" \
 		"$TOP/Documentation/admin-guide/perf/persistent-events.rst"
@@ -126,14 +140,27 @@ inject()
 	done
 }
 
+# The machine waits until it is told to go on.
+inject_early()
+{
+	local tries
+	for ((tries = 0; tries < 3000; tries++)); do
+		[ ! -S "$1" ] || break
+		sleep 0.1
+	done
+	printf '%s\ncont\n' "$EARLY_MCE" |
+		timeout 300 socat -t 100 - "UNIX-CONNECT:$1" >/dev/null
+}
+
 host()
 {
 	local socket=$OUT/monitor
 	mkdir -p "$OUT"
 	rm -f "$socket"
+	inject_early "$socket" &
 	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 ACCEL=single MEM='' \
-		ICOUNT='' APPEND="${PARAMS[*]/#/perf_persistent=}" \
-		QEMU_EXTRA="-monitor unix:$socket,server=on,wait=off" \
+		ICOUNT='' APPEND="mce=bootlog ${PARAMS[*]/#/perf_persistent=}" \
+		QEMU_EXTRA="-S -monitor unix:$socket,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | inject "$socket"
 }
 

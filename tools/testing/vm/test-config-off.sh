@@ -5,6 +5,9 @@
 # refers to nothing of ours (but per-task data and the memory of ring buffers, which
 # replace what the base always has, and have no option), and the ioctl entry is the
 # base's, instruction by instruction, so that each of our ioctls ends in the base's ENOTTY.
+#
+# task_struct grows by one pointer for per-task PMU data, and by nothing on a kernel for
+# processors whose PMUs have none. Persistent events build without CONFIG_MEMCG.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -12,18 +15,38 @@ set -uo pipefail
 . "${BASH_SOURCE[0]%/*}/tap.sh"
 
 OFF=$BUILD/off/kernel
+NO_MEMCG=$BUILD/off/no-memcg
 OPTIONS=$(sed -nE 's/^(CONFIG_[A-Z0-9_]+)=y$/\1/p' "$TOP/tools/testing/vm/config/patched.config")
 export PATH=/usr/lib/ccache:$PATH LC_ALL=C
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 
+# compile_without OUT OPTION...: kernel/events, with all options of the test machine but these
+compile_without()
+{
+	local out=$1
+	shift
+	mkdir -p "$out"
+	cat "$TOP"/tools/testing/vm/config/{boot,perf,patched}.config |
+		sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' |
+		grep -vxF "$(printf '%s=y\n' "$@")" >"$out/.want"
+	printf '%s=n\n' "$@" >>"$out/.want"
+	make -s -C "$BUILD/patched/src" O="$out" KCONFIG_ALLCONFIG="$out/.want" allnoconfig &&
+		make -C "$BUILD/patched/src" O="$out" -j"$JOBS" kernel/events/
+}
+
 compile()
 {
-	mkdir -p "$OFF"
-	cat "$TOP"/tools/testing/vm/config/{boot,perf}.config |
-		sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$OFF/.want"
-	printf '%s\n' "${OPTIONS//$'\n'/=n$'\n'}=n" >>"$OFF/.want"
-	make -s -C "$BUILD/patched/src" O="$OFF" KCONFIG_ALLCONFIG="$OFF/.want" allnoconfig &&
-		make -C "$BUILD/patched/src" O="$OFF" -j"$JOBS" kernel/events/
+	# shellcheck disable=SC2086 # a list of words
+	compile_without "$OFF" $OPTIONS
+}
+
+# Without memory cgroups: persistent events are there, and charge none.
+compile_without_memcg()
+{
+	compile_without "$NO_MEMCG" CONFIG_MEMCG &&
+		! grep '^CONFIG_MEMCG=' "$NO_MEMCG/.config" &&
+		[ -e "$NO_MEMCG/kernel/events/persistent/owner.o" ] &&
+		[ ! -e "$NO_MEMCG/kernel/events/persistent/memory.o" ]
 }
 
 options_are_off()
@@ -40,7 +63,7 @@ options_are_off()
 no_symbols()
 {
 	! nm "$OFF/kernel/events/core.o" "$OFF/kernel/events/ring_buffer.o" |
-		grep -E -e 'perf_(persistent|rb_reserved|rb_seal|rb_allow|rb_toggle)' \
+		grep -E -e 'perf_(persistent|rb_reserved|rb_seal|rb_allow|rb_check|rb_toggle)' \
 			-e 'perf_event_(reinstall|.*away)'
 }
 
@@ -58,8 +81,51 @@ same_ioctl()
 		[ -n "$(instructions "$OFF/kernel/events/core.o" perf_ioctl)" ]
 }
 
+# task_bytes SOURCE OUTPUT: bytes between two members of task_struct, around our pointer
+task_bytes()
+{
+	local dir=$BUILD/off/task_bytes
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cat >"$dir/task_bytes.c" <<-'EOF'
+		#include <linux/sched.h>
+		char task_bytes[offsetof(struct task_struct, rseq) -
+				offsetofend(struct task_struct, perf_event_list)];
+	EOF
+	echo 'obj-m := task_bytes.o' >"$dir/Makefile"
+	if ! make -s -C "$1" O="$2" M="$dir" task_bytes.s >"$dir.log" 2>&1; then
+		cat "$dir.log" >&2
+		return 1
+	fi
+	sed -nE 's/^\t\.size\ttask_bytes, ([0-9]+)$/\1/p' "$dir/task_bytes.s"
+}
+
+# The base's is the base's, whatever the processors are: it has no pointer there.
+task_struct_size()
+{
+	local amd=$BUILD/off/amd base patched off
+	mkdir -p "$amd"
+	{
+		sed 's/^CONFIG_CPU_SUP_INTEL=.*//' "$BUILD/patched/kernel/.config"
+		printf '%s\n' CONFIG_EXPERT=y CONFIG_PROCESSOR_SELECT=y CONFIG_CPU_SUP_INTEL=n
+	} >"$amd/.config"
+	if ! make -s -C "$BUILD/patched/src" O="$amd" -j"$JOBS" olddefconfig prepare0 \
+			>"$amd.log" 2>&1; then
+		tail "$amd.log"
+		return 1
+	fi
+	! grep -q '^CONFIG_PERF_CTX_DATA=' "$amd/.config" || { echo "the option is on"; return 1; }
+	base=$(task_bytes "$BUILD/base/src" "$BUILD/base/kernel") &&
+		patched=$(task_bytes "$BUILD/patched/src" "$BUILD/patched/kernel") &&
+		off=$(task_bytes "$BUILD/patched/src" "$amd") || return 1
+	echo "base $base, patched $patched, without the option $off bytes"
+	[ "$patched" = $((base + 8)) ] && [ "$off" = "$base" ]
+}
+
 tap_run "kernel/events builds with our options off" compile
 tap_run "our objects are left out" options_are_off
 tap_run "nothing in the host's objects refers to ours" no_symbols
 tap_run "perf_ioctl() is the base's" same_ioctl
+tap_run "task_struct grows by a pointer, and by nothing without per-task data" task_struct_size
+tap_run "kernel/events builds without memory cgroups" compile_without_memcg
 tap_end

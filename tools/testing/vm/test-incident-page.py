@@ -39,8 +39,9 @@ MANIFEST = {
 }
 PERF = '''#!/bin/sh
 case "$1" in
-report) echo "# hostname : db7"; echo "# nrcpus online : 4"
+report) echo "# hostname : db7"; echo "# nrcpus online : 4"; echo "# cmdline : perf record -a "
 	echo "# reference time: 2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)";;
+verdict) cat "${VERDICT-/dev/null}";;
 script) echo "${SIDE_BAND-  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17}";;
 esac
 '''
@@ -185,6 +186,11 @@ class Told:
         return sums, any('Not every switch' in note for note in told['notes'])
 
 
+def busy(given):
+    """The samples that found a task"""
+    return [s for s in given if s[2]]
+
+
 class Tests:
     def __init__(self, scripts):
         self.scripts = scripts
@@ -243,7 +249,7 @@ class Tests:
         return int(match[1].replace(',', '')) if match else 0
 
     def within(self, start, end):
-        return [s for s in self.given if start <= s[0] < end]
+        return [s for s in busy(self.given) if start <= s[0] < end]
 
 
 def same(what, got, want):
@@ -264,16 +270,139 @@ def eventually(what, get, want):
 def figures(t):
     t.open()
     same('title', t.browser.text('#title'), 'Incident on db7, 2026-01-02 03:04:05.678 UTC')
-    same('samples', t.total(), len(t.given))
+    ran = busy(t.given)
+    same('samples', t.total(), len(ran))
     same('samples of the summary', t.figures['on_cpu_samples'], len(t.given))
+    same('idle samples', t.figures['idle_samples'], len(t.given) - len(ran))
+    if 'without %s of idle CPUs' % format(len(t.given) - len(ran), ',') not in \
+       t.browser.text('#matched'):
+        raise AssertionError(t.browser.text('#matched'))
     want = [[f['comm'], str(f['tid']), str(f['pid']), format(f['samples'], ',')]
-            for f in t.figures['tasks'] if f['samples']]
+            for f in t.figures['tasks'] if f['samples'] and f['tid']]
     same('tasks', sorted(row[:4] for row in t.rows('#tasks')), sorted(want[:100]))
     same('functions', {r[0]: r[2:] for r in t.rows('#functions')},
-         {f['name']: ['%.2f %%' % (100 * f[k] / len(t.given)) for k in ('self', 'total')]
-          for f in t.figures['functions']})
+         {f['name']: ['%.2f %%' % (100 * f[k] / len(ran)) for k in ('self', 'total')]
+          for f in t.figures['functions'] if f['name'] not in ('do_idle', 'native_safe_halt')})
     same('lost', [row[5] for row in t.rows('#cpu-table')], ['0', '17', '0', '0'])
     t.shot('whole')
+
+
+def header(t):
+    """What happened is read without scrolling; the rest unfolds"""
+    t.open()
+    height = t.browser.run('''return document.querySelector('#timeline')
+        .getBoundingClientRect().top''')
+    if height > 300:
+        raise AssertionError('the timeline begins at %d' % height)
+    told = 'return [...document.querySelectorAll(arguments[0] + " dd")].map((d) => d.textContent)'
+    if 'db7' not in t.browser.run(told, '#more') or 'signal, SIGUSR1 from pid 4711' not in \
+       t.browser.run(told, '#what'):
+        raise AssertionError('%r' % t.browser.run(told, 'header'))
+    same('command', [c for c in t.browser.run(told, '#more') if c.startswith('perf')],
+         ['perf record -a'])
+
+
+def ring(t):
+    """The ring of the focus is for the keyboard"""
+    t.open()
+    look = "return getComputedStyle(document.getElementById('timeline')).outlineStyle"
+    t.browser.keys('Tab')
+    t.browser.drag('#cpus', 0.3, 0.6)
+    same('focus', t.browser.run('return document.activeElement.id'), 'timeline')
+    same('after a drag', t.browser.run(look), 'none')
+    t.browser.keys('Right')
+    same('after a key', t.browser.run(look), 'solid')
+
+
+def delayed(t):
+    """With delay= the dump is younger than its trigger"""
+    path = os.path.join(t.directory.name, 'delayed')
+    with open(path + '.json', 'w', encoding='utf-8') as f:
+        json.dump(dict(MANIFEST, trigger_time=START / NSEC + 5.25), f)
+    told = Told(t, 'delayed')
+    told.sample(1, 0, 5)
+    told.sample(9, 0, 5)
+    same('trigger', told.figures()['trigger'], START + 5250000000)
+
+
+def idle_threads(t):
+    """Kernel threads without work are not what to look at; those that wait in work are"""
+    told = Told(t, 'kthreads')
+    kthread = [('ret_from_fork_asm', '[kernel.kallsyms]'), ('kthread', '[kernel.kallsyms]')]
+
+    def wait(at, tid, comm, state, stack):
+        told.switch(at, 0, 0, tid, comm)
+        told.script['trace_unhandled'](
+            'x', None, {'prev_pid': tid, 'prev_comm': comm, 'prev_state': state, 'next_pid': 0,
+                        'next_comm': 'swapper/0'},
+            sample('sched:sched_switch', SWITCH, round((at + 0.1) * NSEC), 0, tid, comm,
+                   frames(*stack)))
+    wait(0, 11, 'ksoftirqd/0', 1, kthread + [('smpboot_thread_fn', '[kernel.kallsyms]')])
+    wait(1, 12, 'kworker/0:1', 0x80, kthread + [('worker_thread', '[kernel.kallsyms]')])
+    wait(2, 13, 'jbd2/vda-8', 2, kthread + [('wait_on_bit', '[kernel.kallsyms]')])
+    wait(3, 14, 'server', 1, [MAIN, ('kthread', '/usr/bin/server')])
+    told.sample(10, 0, 0)
+    figures, said = told.figures(), io.StringIO()
+    same('states', sorted((w['tid'], w['state']) for w in figures['waits']),
+         [(11, 'waiting for work'), (12, 'waiting for work'), (13, 'uninterruptible'),
+          (14, 'sleeping')])
+    told.script['summary'](figures, said)
+    off = said.getvalue().partition('Off the CPU')[2]
+    if 'ksoftirqd' in off or 'server' not in off or 'Not listed' not in off:
+        raise AssertionError(off)
+    t.open('kthreads')
+    t.browser.run('''const v = document.getElementById('view'); v.value = 'off';
+                     v.dispatchEvent(new Event('change'))''')
+    t.browser.settle()
+    same('rows', [r[0] for r in t.rows('#tasks')], ['jbd2/vda-8', 'server'])
+    if 'kernel threads waited for work' not in t.browser.text('#matched'):
+        raise AssertionError(t.browser.text('#matched'))
+
+
+def verdict(t):
+    """Findings stand first, with what they rest on; a click selects their time"""
+    path = os.path.join(t.directory.name, 'verdict')
+    link = {'task': {'comm': 'server', 'tid': 1000}, 'start': START + 4 * NSEC,
+            'end': START + 5 * NSEC, 'ns': NSEC}
+    with open(path + '.told', 'w', encoding='utf-8') as f:
+        json.dump({'version': 1, 'findings': [
+            {'kind': 'wait', 'root': 'ran', 'confidence': 'likely', 'cost_ns': NSEC,
+             'sentence': 'server (1000) waited 1.000 s for ' + HOSTILE, 'from': START + 4 * NSEC,
+             'to': START + 6 * NSEC, 'victims': [], 'culprits': [],
+             'chain': [dict(link, text='server (1000) waited 1.000 s'),
+                       dict(link, text='other (7) ran', function='hot_function')]}],
+            'missing': [{'events': 'sched:sched_wakeup_new', 'what': 'who made new tasks'}],
+            'notes': ['Not every switch is here. Unknown are 2.000 s of other (7).']}, f)
+    os.environ['VERDICT'] = path + '.told'
+    try:
+        figures, given = make(t.scripts, path)
+        said = io.StringIO()
+        Told(t, 'verdict').script['summary'](figures, said)
+    finally:
+        del os.environ['VERDICT']
+    for words in ('1. server (1000) waited 1.000 s', '(likely)', '       other (7) ran',
+                  'Not recorded: who made new tasks (-e sched:sched_wakeup_new)',
+                  'Note: Not every switch is here. Unknown are 2.000 s of other (7).'):
+        if words not in said.getvalue():
+            raise AssertionError('%r is not in %s' % (words, said.getvalue()[:2000]))
+    t.open('verdict')
+    same('complaints', t.browser.complaints(), [])
+    same('script of a name has run', t.browser.run('return window.bad || 0'), 0)
+    if 'sched:sched_wakeup_new' not in t.browser.run("return document.getElementById('missing').textContent"):
+        raise AssertionError('what is missing is not told')
+    same('findings', t.browser.run("return document.querySelectorAll('#findings > li').length"),
+         1)
+    t.shot('findings')
+    t.browser.click('#findings button')
+    t.browser.settle()
+    start, end = t.selected()
+    same('selected', (round(start / 1e8), round(end / 1e8)), (40, 60))
+    same('samples', t.total(), sum(1 for s in busy(given) if start <= s[0] < end))
+    t.browser.resize(400, 900)
+    t.browser.settle()
+    if t.browser.run('return document.documentElement.scrollWidth') > 400:
+        raise AssertionError('it is wider than the window')
+    t.shot('findings-narrow')
 
 
 def offline(t):
@@ -323,7 +452,7 @@ def keyboard(t):
     t.browser.keys('Home')
     same('home', t.selected()[0], 0)
     t.browser.keys('Escape')
-    same('all', t.total(), len(t.given))
+    same('all', t.total(), len(busy(t.given)))
     t.browser.keys('/')
     same('focus', t.browser.run('return document.activeElement.id'), 'search')
 
@@ -336,7 +465,7 @@ def zoom(t):
     t.browser.keys('+', '+')
     if t.browser.run(pixels) == before:
         raise AssertionError('the axis is the same')
-    same('samples', t.total(), len(t.given))
+    same('samples', t.total(), len(busy(t.given)))
     t.browser.drag('#cpus', 0.5, 0.7)
     start, end = t.selected()
     # A quarter of the window is seen: a fifth of the width is a twentieth of it.
@@ -495,10 +624,10 @@ def large(t):
     made = time.monotonic()
     t.open('large')
     opened = time.monotonic()
-    same('samples', t.total(), len(given))
+    same('samples', t.total(), len(busy(given)))
     t.browser.drag('#cpus', 0.3, 0.6)
     start, end = t.selected()
-    same('selected', t.total(), sum(1 for s in given if start <= s[0] < end))
+    same('selected', t.total(), sum(1 for s in busy(given) if start <= s[0] < end))
     took = t.browser.run('''const v = document.getElementById('view'), t = performance.now();
         v.dispatchEvent(new Event('change')); return performance.now() - t''')
     nodes = t.browser.run('return document.querySelectorAll("*").length')
@@ -726,6 +855,11 @@ def main():
     try:
         for name, function, needs_library in (
                 ('its figures are those of the summary', figures, False),
+                ('the header is short', header, False),
+                ('the ring of the focus is for the keyboard', ring, False),
+                ('the trigger of a delayed dump', delayed, False),
+                ('kernel threads that wait for work', idle_threads, False),
+                ('findings are told first', verdict, False),
                 ('it needs no network', offline, False),
                 ('names are text, whatever is in them', hostile, False),
                 ('a part is selected with the mouse', select, False),

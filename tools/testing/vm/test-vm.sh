@@ -121,6 +121,29 @@ profile_refuses()
 	! CMD='' "$script" && ! PER=0 CMD=true "$script" && ! MARKS=no CMD=true "$script"
 }
 
+# Also where a process of it hides from its parent's time-out, and holds the output open.
+selftest_ends()
+{
+	local dir text rc=0
+	dir=$(mktemp -d)
+	cat >"$dir/hangs" <<-'END'
+		#!/usr/bin/python3
+		import os, time
+		print("ok 1 first", flush=True)
+		if not os.fork():
+		    os.setpgrp()
+		    time.sleep(1000)
+		time.sleep(1000)
+	END
+	chmod +x "$dir/hangs"
+	text=$(KSELFTEST_DIR=$dir KSELFTEST_LIMIT=2 SLACK=1 timeout 60 \
+		"$TOP/tools/testing/vm/kselftests.sh" hangs) || rc=$?
+	echo "$text"
+	rm -r "$dir"
+	[ $rc = 1 ] && grep -q '^ok 1 hangs: first$' <<<"$text" &&
+		grep -q '^not ok 1 hangs: ended with status 137$' <<<"$text"
+}
+
 bad_words()
 {
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
@@ -167,6 +190,7 @@ tap_run "leaked kernel memory gives 99" leak_seen
 tap_run "an interrupt leaves no QEMU behind" interrupt
 tap_run "a profile counts each instruction, by function" profile_counts
 tap_run "a profile of nothing, or divided by nothing, is refused" profile_refuses
+tap_run "a selftest that hangs ends, with all its processes" selftest_ends
 tap_run "unknown accelerators and variants are refused" bad_words
 tap_run "make hands on what it is told as it is" make_reads_nothing
 tap_end

@@ -610,12 +610,9 @@ static pid_t start_hotplug(uint64_t seed)
 }
 
 /* Its sessions have the names that the kernel gives, or those of unclaim_event(). */
-static bool is_mine(const struct dirent *d)
+static bool is_mine(const char *name)
 {
-	if (d->d_name[0] == '.')
-		return false;
-	return !beside_others || !strncmp(d->d_name, "event", 5) ||
-	       !strncmp(d->d_name, "fuzz", 4);
+	return !beside_others || !strncmp(name, "event", 5) || !strncmp(name, "fuzz", 4);
 }
 
 static int nr_mine(void)
@@ -627,40 +624,9 @@ static int nr_mine(void)
 	if (!dir)
 		return 0;
 	while ((d = readdir(dir)))
-		nr += is_mine(d);
+		nr += d->d_name[0] != '.' && is_mine(d->d_name);
 	closedir(dir);
 	return nr;
-}
-
-/* Sessions that nobody has open any more are still there, by their names. */
-static void claim_all(void)
-{
-	DIR *dir = opendir(DEVICE "/sessions");
-	struct dirent *d;
-	int cpu, fd;
-
-	if (!dir)
-		return;
-	while ((d = readdir(dir))) {
-		int64_t id = strtoll(sysfs("sessions/%s/id", d->d_name), NULL, 10);
-		struct perf_persistent_info inf;
-		unsigned int index;
-
-		if (!is_mine(d))
-			continue;
-		for (cpu = -1; cpu < 2; cpu++) {
-			for (index = 0; index < 4096; index++) {
-				fd = reopen(id, cpu, index);
-				if (fd < 0)
-					continue;
-				if (!info(fd, &inf) && index + 1 >= inf.nr_events)
-					index = 4096;
-				claim(fd);
-				close(fd);
-			}
-		}
-	}
-	closedir(dir);
 }
 
 static long tasks_with_data(void)
@@ -675,7 +641,7 @@ static bool is_balanced(const struct balance *before)
 	unsigned int i;
 
 	for (i = 0; i < 100; i++) {
-		claim_all();
+		claim_all(is_mine, 4096);
 		if (beside_others && !nr_mine())
 			return true;
 		now = take_balance();

@@ -1,0 +1,251 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# In the guest: the reproducers of patches/1-fixes that no other test runs. With VARIANT=base
+# each of them must show its bug, with kernel and perf of the base. Otherwise none may.
+#
+# A reproducer returns 0 if it saw the bug, 1 if it saw the right behaviour, anything
+# else if it saw neither.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/tap.sh
+. "${BASH_SOURCE[0]%/*}/tap.sh"
+PERF=$TOP/build/$VARIANT/bin/perf
+HERE=$TOP/tools/testing/vm
+DIR=$(mktemp -d)
+trap 'rm -rf "$DIR"' EXIT
+cd "$DIR" || exit
+
+# killed STATUS: of a command that died by SIGBUS, SIGSEGV or SIGABRT
+killed()
+{
+	case $1 in
+	134 | 135 | 139) return 0 ;;
+	*) echo "status $1"; return 1 ;;
+	esac
+}
+
+# "libperf: Count the two buffers of a CPU as one"
+miscounted_mmaps()
+{
+	"$PERF" record -o two -e cpu-clock/overwrite/ -e task-clock/no-overwrite/ \
+		-a true >log 2>&1 || { cat log; return 2; }
+	grep 'Miscounted nr_mmaps' log
+}
+
+# "perf/core: Uncharge the mm that was charged for a ring buffer"
+pinned_vm_wraps()
+{
+	"$HERE/pinned-vm.py"
+}
+
+# "perf header: Check the size of an event's attributes". perf asks for 50 GiB first.
+attr_larger_than_record()
+{
+	local rc=0
+	echo 1 >/proc/sys/vm/overcommit_memory
+	"$PERF" record -q -e cpu-clock -o - true >pipe 2>log || { cat log; return 2; }
+	python3 - <<'PYTHON' || return 2
+import struct
+data = bytearray(open("pipe", "rb").read())
+at = struct.unpack_from("<Q", data, 8)[0]
+while struct.unpack_from("<I", data, at)[0] != 64:	# PERF_RECORD_HEADER_ATTR
+    at += struct.unpack_from("<H", data, at + 6)[0]
+struct.pack_into("<I", data, at + 8 + 4, 0x1000)	# perf_event_attr::size
+open("pipe", "wb").write(data)
+PYTHON
+	"$PERF" script -i - <pipe >log 2>&1 || rc=$?
+	echo 0 >/proc/sys/vm/overcommit_memory
+	killed $rc
+}
+
+# "perf record: Ask again when the alarm was too early". The PLT entry of setitimer()
+# cannot be slowed down from here, so perf is stopped while it starts, until the alarm is due.
+alarm_is_lost()
+{
+	local i pid files
+	for ((i = 0; i < 200; i++)); do
+		sleep 60 &
+	done 2>/dev/null
+	"$PERF" record -q -e cpu-clock -c 100000000 -a \
+		--switch-output=1s -o late -- sleep 8 >log 2>&1 &
+	pid=$!
+	until [ -e late ]; do
+		kill -0 $pid || { cat log; return 2; }
+	done
+	kill -STOP $pid
+	sleep 1.5
+	kill -CONT $pid
+	wait $pid
+	# shellcheck disable=SC2046 # a list of pids
+	kill $(jobs -p) 2>/dev/null
+	wait 2>/dev/null
+	files=$(find . -name 'late.*' | wc -l)
+	echo "$files files"
+	[ "$files" -lt 3 ]
+}
+
+# "perf record: Refuse --aio with overwrite buffers"
+aio_overwrite_crashes()
+{
+	local rc=0
+	"$PERF" record -q --aio --overwrite -e cpu-clock -a -o aio sleep 1 >log 2>&1 || rc=$?
+	killed $rc
+}
+
+# "perf script: Hand Python names that are not UTF-8"
+name_kills_script()
+{
+	local rc=0
+	cat >show.py <<'PYTHON'
+def process_event(event):
+    print(event["comm"])
+PYTHON
+	"$PERF" record -q -e cpu-clock -o name -- python3 -c '
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b"\xff", 0, 0, 0)	# PR_SET_NAME
+end = time.monotonic() + 0.5
+while time.monotonic() < end: pass' >log 2>&1 || { cat log; return 2; }
+	"$PERF" script -i name -s show.py >log 2>&1 || rc=$?
+	killed $rc && return 0
+	grep -q '[^ -~]' log || { cat log; return 2; }
+	return 1
+}
+
+# "perf session: Refuse to read beyond the end of a file"
+short_file_kills_report()
+{
+	local rc=0
+	"$PERF" record -q -e cpu-clock -F 5000 -a -o short sleep 2 >log 2>&1 ||
+		{ cat log; return 2; }
+	truncate -s 64K short
+	"$PERF" report -i short --stdio >log 2>&1 || rc=$?
+	killed $rc
+}
+
+# craft FILE FEATURES: a recording whose header has these features alone, { NUMBER: BYTES }
+craft()
+{
+	[ -s whole ] || "$PERF" record -q -e cpu-clock -a -o whole sleep 0.2 >log 2>&1 ||
+		{ cat log; return 1; }
+	python3 - "$@" <<'PYTHON'
+import struct, sys
+def u32(*numbers): return struct.pack(f"<{len(numbers)}I", *numbers)
+def u64(*numbers): return struct.pack(f"<{len(numbers)}Q", *numbers)
+data = bytearray(open("whole", "rb").read())
+features = eval(sys.argv[2])
+at = sum(struct.unpack_from("<2Q", data, 40))		# struct perf_file_header::data
+struct.pack_into("<4Q", data, 72, sum(1 << n for n in features), 0, 0, 0)
+table, sections = b"", b""
+for n in sorted(features):
+    table += u64(at + 16 * len(features) + len(sections), len(features[n]))
+    sections += features[n]
+open(sys.argv[1], "wb").write(data[:at] + table + sections)
+PYTHON
+}
+
+# header_kills FEATURES: does perf report die of a header with these features?
+header_kills()
+{
+	local rc=0
+	craft crafted "$1" || return 2
+	"$PERF" report -I -i crafted --header-only >log 2>&1 || rc=$?
+	killed $rc && return 0
+	grep 'data offset' log && return 1
+	cat log
+	return 2
+}
+
+# "perf header: Terminate the strings of a recording". malloc() has 24 bytes for 24; behind
+# them is the size of what it has given out next.
+string_without_end()
+{
+	craft crafted '{ 3: u32(24) + b"A" * 24 }' || return 2	# HEADER_HOSTNAME
+	"$PERF" report -i crafted --header-only >log 2>&1 || { cat log; return 2; }
+	grep -aqxE '# hostname : A{24}' log && return 1
+	grep -aE '# hostname : A{24}' log || { cat log; return 2; }
+}
+
+# "perf header: Count only the strings that were read"
+arguments_without_memory()
+{
+	header_kills '{ 11: u32(0x7fffffff) }'			# HEADER_CMDLINE
+}
+
+siblings_without_names()
+{
+	header_kills '{ 7: u32(1, 1), 13: u32(1, 0, 1) }'	# HEADER_NRCPUS, HEADER_CPU_TOPOLOGY
+}
+
+# For a recording of x86 perf may read the PMUs of this machine.
+pmus_without_names()
+{
+	# HEADER_ARCH, HEADER_PMU_MAPPINGS
+	header_kills '{ 6: u32(6) + b"arm64\0", 16: u32(1) }'
+}
+
+arguments_larger_than_section()
+{
+	# HEADER_CMDLINE ends before its string; what follows begins with its length.
+	header_kills '{ 11: u32(1), 12: u32(1 << 24) + bytes([65]) * (1 << 24) }'
+}
+
+# "perf header: Do not let the sizes of a recording wrap"
+bitmap_size_wraps()
+{
+	# HEADER_MEM_TOPOLOGY
+	header_kills '{ 22: u64(1, 4096, 1, 0, 0, 1 << 32) + bytes(1 << 24) }'
+}
+
+# "perf tools: Look up the socket only of known CPUs"
+cpu_beyond_table()
+{
+	local rc=0
+	"$PERF" record -q -e cpu-clock -a -o cpu sleep 0.5 >log 2>&1 || { cat log; return 2; }
+	"$PERF" report -I -i cpu --header-only | grep 'CPU 0: Core ID' || return 2
+	python3 - <<'PYTHON' || return 2
+import struct
+data = bytearray(open("cpu", "rb").read())
+attrs, _, at, size = struct.unpack_from("<4Q", data, 24)
+sample_type = struct.unpack_from("<Q", data, attrs + 24)[0]
+# What is in front of the CPU: IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID
+before = bin(sample_type & (1 << 16 | 1 | 2 | 4 | 8 | 1 << 6 | 1 << 9)).count("1")
+end, nr = at + size, 0
+while at < end:
+    kind, _, size = struct.unpack_from("<IHH", data, at)
+    if kind == 9:						# PERF_RECORD_SAMPLE
+        struct.pack_into("<I", data, at + 8 + 8 * before, 0x7ffffff0)
+        nr += 1
+    at += size
+open("cpu", "wb").write(data)
+exit(not nr or not sample_type & 1 << 7)			# PERF_SAMPLE_CPU
+PYTHON
+	"$PERF" report -i cpu --stdio >log 2>&1 || rc=$?
+	killed $rc && return 0
+	grep -E 'Overhead' log && return 1
+	cat log
+	return 2
+}
+
+# expect REPRODUCER
+expect()
+{
+	local rc=0
+	"$1" || rc=$?
+	echo "$1: $rc"
+	if [ "$VARIANT" = base ]; then
+		[ $rc = 0 ]
+	else
+		[ $rc = 1 ]
+	fi
+}
+
+bug="the bug is not there"
+[ "$VARIANT" != base ] || bug="the base has the bug"
+for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
+		aio_overwrite_crashes name_kills_script short_file_kills_report alarm_is_lost \
+		string_without_end arguments_without_memory siblings_without_names \
+		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
+		cpu_beyond_table; do
+	tap_run "${reproducer//_/ }: $bug" expect $reproducer
+done
+tap_end
