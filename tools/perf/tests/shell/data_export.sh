@@ -123,28 +123,33 @@ for key in sorted(sums):
 '
 }
 
-# script RECORDING: as read_profile.py stacks, from perf script
+# script RECORDING: as read_profile.py stacks, from perf script. Of a sample whose user stack
+# cannot be unwound perf script shows nothing, and with -G its own address, as an export does.
 script()
 {
-	perf script -i "$1" -F tid,event,ip,sym 2>"$TMP/script.err" |
+	perf script -i "$1" -G -F tid,event,ip,sym 2>"$TMP/script.err" >"$TMP/script.leaves"
+	perf script -i "$1" -F tid,event,ip,sym 2>>"$TMP/script.err" |
 	python3 -c '
 import collections, re, sys
-sums, key, stack = collections.Counter(), None, []
+leaves = [line.split(None, 3)[3].strip() for line in open(sys.argv[1]) if line.strip()]
+sums, key, stack, samples = collections.Counter(), None, [], 0
 def done():
     if key:
-        sums[key + ";".join(stack)] += 1
+        sums[key + ";".join(stack or [leaves[samples - 1]])] += 1
 for line in sys.stdin:
     if line[0] not in "\t\n" and line.strip():
         done()
         tid, event = line.split(None, 1)
         key, stack = "%s|%s|" % (event.strip().rstrip(":"), tid), []
+        samples += 1
     elif line.strip():
         name = re.sub(r" \(inlined\)$", "", line.split(None, 1)[1].strip())
         stack.append(name)
 done()
+assert samples == len(leaves), (samples, len(leaves))
 for key in sorted(sums):
     print(key, sums[key])
-'
+' "$TMP/script.leaves"
 }
 
 same()
