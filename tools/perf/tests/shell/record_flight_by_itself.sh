@@ -289,6 +289,7 @@ refuses()
 	fails 129 "'over' must be a time above 0" "${m[@]}" --trigger psi/resource=io,over=3s/
 	fails 129 "'some' takes no value" "${m[@]}" --trigger psi/resource=io,some=1/
 	fails 129 "'some' and 'full' exclude" "${m[@]}" --trigger psi/resource=io,some,full,over=1s/
+	fails 129 "measures of 'irq' only 'full'" "${m[@]}" --trigger psi/resource=irq,some,over=1s/
 	fails 129 "'window' must be from" "${m[@]}" --trigger psi/resource=io,over=1s,window=20s/
 	fails 129 "slash behind the terms of 'psi'" "${m[@]}" --trigger psi/resource=io
 	fails 129 "slash behind the terms of 'cpu'" "${m[@]}" --trigger cpu/busy,over=9%/x

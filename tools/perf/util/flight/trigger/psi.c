@@ -175,8 +175,11 @@ static int psi_parse_terms(struct flight_trigger *t, char *text)
 		return flight_terms__refuse(t, "'over' must be a time above 0 and up to 'window'");
 	if (p->window < NSEC_PER_SEC / 2 || p->window > 10 * NSEC_PER_SEC)
 		return flight_terms__refuse(t, "'window' must be from 500ms to 10s");
-	/* All tasks waiting for an interrupt is the only thing that the kernel measures of it. */
-	p->full |= !strcmp(p->resource, "irq");
+	if (!strcmp(p->resource, "irq")) {
+		if (p->some)
+			return flight_terms__refuse(t, "the kernel measures of 'irq' only 'full'");
+		p->full = true;
+	}
 	return 0;
 }
 
