@@ -197,6 +197,45 @@ out:
 }
 
 /*
+ * The owner of a lock has its first record at 990 ms: what it did before is not known, and the
+ * chain does not say that it ran.
+ */
+static int test__verdict_first_record(struct test_suite *test __maybe_unused,
+				      int subtest __maybe_unused)
+{
+	struct verdict_findings findings = {};
+	const struct verdict_finding *found;
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	h.tasks[OWNER].first = 990 * MS;
+	if (put_switch(&h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ||
+	    put_switch(&h, 1, 1, IDLE, IDLE, CLASS_UNKNOWN) ||
+	    put_switch(&h, 0, 6, VICTIM, IDLE, CLASS_KERNEL_LOCK) ||
+	    put_switch(&h, 1, 990, IDLE, OWNER, CLASS_UNKNOWN) ||
+	    put_waking(&h, 1, 999, OWNER, VICTIM) ||
+	    put_switch(&h, 0, 999, IDLE, VICTIM, CLASS_UNKNOWN) ||
+	    put_switch(&h, 1, 1001, OWNER, IDLE, CLASS_SLEEP) ||
+	    verdict_history__finish(&h) || verdict_findings__find(&findings, &h))
+		goto out;
+	found = findings.findings;
+	if (findings.nr != 1 || found->root != ROOT_UNKNOWN || !found->nr_links)
+		goto out;
+	ret = TEST_OK;
+	for (int i = 0; i < found->nr_links; i++) {
+		pr_debug("link %d: task %u, root %d, %llu ns\n", i, found->links[i].task,
+			 found->links[i].root, (unsigned long long)found->links[i].ns);
+		if (found->links[i].root == ROOT_RAN)
+			ret = TEST_FAIL;
+	}
+out:
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/*
  * The victim blocks on CPU 0, and can run from 20 ms on. CPU 1, on which it runs in the end,
  * has a task of a higher priority until then. It was put there by a wakeup that only
  * sched_wakeup would tell of.
@@ -466,6 +505,7 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict of a CPU that a wakeup does not tell", verdict_queue),
 	TEST_CASE("Verdict if a switch to a task is lost", verdict_lost_switch),
 	TEST_CASE("Verdict if a switch away from a task is lost", verdict_lost_leave),
+	TEST_CASE("Verdict before the first record of a task", verdict_first_record),
 	TEST_CASE("Verdict on a change while records are lost", verdict_lost_change),
 	TEST_CASE("Verdict on figures that vary", verdict_varying),
 	{	.name = NULL, }

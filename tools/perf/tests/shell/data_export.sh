@@ -72,6 +72,9 @@ sys.stdout.buffer.write(data[:at] + record + data[at:])
 
 record_all()
 {
+	# On a busy machine addr2line takes more than its second for a large file, and then there
+	# are no inlined functions.
+	printf '[core]\n\taddr2line-timeout = 300000\n' >"$HOME/.perfconfig"
 	perf record -q -a -g --all-cgroups -F 499 -k monotonic -o "$TMP/all" \
 		-e cpu-clock -e sched:sched_switch,sched:sched_waking,sched:sched_process_exec \
 		-- perf test -w noploop 1
@@ -408,6 +411,61 @@ compresses()
 	grep '4000 samples' "$TMP/out"
 }
 
+# -f replaces a file when the new one is complete, and what a failure finds it leaves.
+replaces()
+{
+	perf data convert --to-pprof "$TMP/new" -i "$TMP/all"
+	: >"$TMP/old"
+	chmod 640 "$TMP/old"
+	ln -s old "$TMP/link"
+	perf data convert --to-pprof "$TMP/link" -f -i "$TMP/all"
+	cmp "$TMP/old" "$TMP/new"
+	[ -L "$TMP/link" ] && [ "$(stat -c %a "$TMP/old")" = 640 ]
+	head -c "$(($(stat -c %s "$TMP/all") / 2))" "$TMP/all" >"$TMP/cut"
+	fails_somehow '' perf data convert --to-pprof "$TMP/link" -f -i "$TMP/cut"
+	cmp "$TMP/old" "$TMP/new"
+	not ls "$TMP"/old.*
+}
+
+# A pipe is read without -i, and one that was saved is not overwritten.
+reads_pipes()
+{
+	perf data convert --to-pprof "$TMP/direct" -f -i "$TMP/container"
+	# shellcheck disable=SC2002 # a pipe is meant
+	cat "$TMP/container" | perf data convert --to-pprof "$TMP/piped" -f
+	"$READ" sums pprof "$TMP/direct" >"$TMP/expected"
+	"$READ" sums pprof "$TMP/piped" >"$TMP/sums"
+	same "$TMP/expected" "$TMP/sums"
+	cp "$TMP/container" "$TMP/saved"
+	fails_somehow 'is the recording: choose another name' \
+		perf data convert --to-otlp "$TMP/saved" -f -i "$TMP/saved"
+	cmp "$TMP/container" "$TMP/saved"
+}
+
+# Whatever perf report is to show first, a profile has the last call first.
+has_one_order()
+{
+	printf '[call-graph]\n\torder = caller\n' >"$TMP/config"
+	PERF_CONFIG=$TMP/config perf data convert --to-pprof "$TMP/ordered" -f -i "$TMP/all"
+	convert pprof "$TMP/all"
+	"$READ" stacks pprof "$CONVERTED" >"$TMP/expected"
+	"$READ" stacks pprof "$TMP/ordered" >"$TMP/stacks"
+	same "$TMP/expected" "$TMP/stacks"
+}
+
+# Samples without a time are added up, and make no trace.
+needs_times()
+{
+	perf record -q -a -e cpu-clock/time=0/ -e task-clock -o "$TMP/timeless" -- \
+		perf test -w noploop 1
+	convert pprof "$TMP/timeless"
+	"$READ" sums pprof "$CONVERTED" | tee "$TMP/sums"
+	grep -q '^cpu-clock' "$TMP/sums"
+	fails_somehow 'have no time.*perf record -T' \
+		perf data convert --to-perfetto "$TMP/x" -f -i "$TMP/timeless"
+	[ ! -e "$TMP/x" ]
+}
+
 tells_errors()
 {
 	: >"$TMP/exists"
@@ -478,6 +536,10 @@ check "pprof: memory follows the stacks" bounds_memory pprof
 check "otlp: memory follows the stacks" bounds_memory otlp
 check "perfetto: memory follows the stacks" bounds_memory perfetto
 check "compressed, and by pipes" compresses
+check "a file is replaced as a whole" replaces
+check "pipes, without -i and saved" reads_pipes
+check "stacks in one order" has_one_order
+check "samples without a time" needs_times
 check "errors" tells_errors
 check "completion" completes
 if command -v go >/dev/null && go tool -n pprof >/dev/null 2>&1; then

@@ -57,16 +57,25 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 		ex->unresolved++;
 		goto out;
 	}
+	/* As perf report, which does not show samples of guests */
+	if (al.filtered) {
+		ex->filtered++;
+		goto out;
+	}
 	stack = export_tables__stack(&ex->tables, evsel, sample, &al);
 	task = export_tables__task(&ex->tables, evsel, sample, &al);
 	if (stack == INTERNER_FAILED || task == INTERNER_FAILED)
 		err = -ENOMEM;
 	else
 		err = ex->format->sample(ex, evsel, sample, stack, task);
-	if (!ex->samples++ || sample->time < ex->first)
-		ex->first = sample->time;
-	if (sample->time > ex->last)
-		ex->last = sample->time;
+	ex->samples++;
+	/* Not every sample has a time. */
+	if (sample->time != -1ULL) {
+		if (!ex->timed++ || sample->time < ex->first)
+			ex->first = sample->time;
+		if (sample->time > ex->last)
+			ex->last = sample->time;
+	}
 	if (!err)
 		err = -ex->out.err;
 	if (!ex->err)
@@ -166,8 +175,9 @@ static int check_output(const struct perf_data *data, const char *output)
 		pr_err("A profile is not text: it is not written to a terminal. Redirect the output, or name a file.\n");
 		return -EINVAL;
 	}
-	if (perf_data__is_pipe((struct perf_data *)data) || stat(output, &out) ||
-	    stat(data->path, &in) || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+	/* What is open: it may be the standard input, or a file that was written by a pipe. */
+	if (stat(output, &out) || fstat(perf_data__fd((struct perf_data *)data), &in) ||
+	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
 		return 0;
 	pr_err("%s is the recording: choose another name for the output.\n", output);
 	return -EINVAL;
@@ -177,6 +187,9 @@ static int read_records(struct export *ex)
 {
 	int err = perf_session__process_events(ex->session);
 
+	/* A header with a wrong size leaves the length of what was read last. */
+	if (err > 0)
+		err = -EIO;
 	if (ex->err)
 		err = ex->err;
 	if (err == -ENOMEM)
@@ -192,6 +205,8 @@ static void tell(struct export *ex, const char *output)
 	if (ex->unresolved)
 		pr_warning("%" PRIu64 " samples could not be resolved and were left out.\n",
 			   ex->unresolved);
+	if (ex->filtered)
+		pr_warning("%" PRIu64 " samples of guests were left out.\n", ex->filtered);
 	if (!ex->samples)
 		pr_warning("%s has no samples.\n", ex->session->data->path);
 	fprintf(stderr, "[ perf data convert: wrote %" PRIu64 " samples with %u stacks to %s ",
@@ -206,6 +221,8 @@ static int convert(struct export *ex, const struct export_options *opts)
 
 	/* Stacks are shown where samples have them; perf report decides it by the header. */
 	symbol_conf.use_callchain = true;
+	/* The last call first, whatever call-graph.order is for perf report. */
+	callchain_param.order = ORDER_CALLEE;
 	/* Samples may follow the exit of their task: keep its name, as perf report does. */
 	symbol_conf.keep_exited_threads = true;
 	if (symbol__init(env) < 0)
@@ -252,9 +269,13 @@ int export__run(const struct export_options *opts)
 		.force	= opts->force,
 	};
 	struct export ex = {};
+	struct stat st;
 	size_t i;
 	int err;
 
+	/* As perf report does it, without -i */
+	if (!data.path)
+		data.path = !fstat(STDIN_FILENO, &st) && S_ISFIFO(st.st_mode) ? "-" : "perf.data";
 	for (i = 0; i < ARRAY_SIZE(formats); i++) {
 		if (!strcmp(formats[i]->name, opts->format))
 			ex.format = formats[i];

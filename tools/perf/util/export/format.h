@@ -66,7 +66,9 @@ extern const struct export_format export_perfetto;
  * @first: time of the first sample
  * @last: time of the last sample
  * @samples: number of samples
+ * @timed: number of those with a time
  * @unresolved: samples that could not be read, as perf report leaves them out
+ * @filtered: samples of guests, which perf report leaves out
  * @err: of the first record that could not be converted
  * @priv: of the format
  */
@@ -81,7 +83,9 @@ struct export {
 	u64				first;
 	u64				last;
 	u64				samples;
+	u64				timed;
 	u64				unresolved;
+	u64				filtered;
 	int				err;
 	void				*priv;
 };

@@ -8,13 +8,16 @@
  * with 'counting', and written by a second one.
  *
  * The first error is kept, nothing is written after it, and pb_out__close()
- * returns it. A file that is not complete is removed.
+ * returns it. A file that is not complete is removed. A file that is overwritten is replaced
+ * when the new one is complete.
  */
 #include "pb-out.h"
 #include "debug.h"
 
+#include <linux/zalloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,13 +35,39 @@ static bool wants_gzip(const char *path)
 	return len > 3 && !strcmp(path + len - 3, ".gz");
 }
 
+/* A file beside the one that is to be replaced, with the same mode */
+static int open_beside(struct pb_out *out, const char *path, mode_t mode)
+{
+	int fd;
+
+	out->real = realpath(path, NULL);
+	if (!out->real)
+		return -1;
+	if (asprintf(&out->temp, "%s.XXXXXX", out->real) < 0) {
+		out->temp = NULL;
+		errno = ENOMEM;
+		return -1;
+	}
+	fd = mkstemp(out->temp);
+	if (fd < 0)
+		zfree(&out->temp);
+	else if (fchmod(fd, mode & 0777))
+		pr_debug("The mode of %s stays 0600.\n", out->temp);
+	return fd;
+}
+
 static int open_file(struct pb_out *out, const char *path, bool overwrite)
 {
-	int fd = open(path, O_CREAT | O_WRONLY | (overwrite ? O_TRUNC : O_EXCL), 0666);
-	int err;
+	struct stat st;
+	int err, fd;
 
+	if (overwrite && !stat(path, &st) && S_ISREG(st.st_mode))
+		fd = open_beside(out, path, st.st_mode);
+	else
+		fd = open(path, O_CREAT | O_WRONLY | (overwrite ? O_TRUNC : O_EXCL), 0666);
 	if (fd < 0) {
 		err = -errno;
+		zfree(&out->real);
 		if (err == -EEXIST)
 			pr_err("%s exists. Use --force to overwrite it.\n", path);
 		else
@@ -54,7 +83,9 @@ static int open_file(struct pb_out *out, const char *path, bool overwrite)
 		out->file = fdopen(fd, "w");
 	if (!out->gz && !out->file) {
 		close(fd);
-		unlink(path);
+		unlink(out->temp ?: path);
+		zfree(&out->temp);
+		zfree(&out->real);
 		return -ENOMEM;
 	}
 	return 0;
@@ -96,7 +127,7 @@ static void remove_file(const char *path)
 /**
  * pb_out__close - end a file
  * @out: the file
- * @err: if not 0, the conversion failed, and the file is removed
+ * @err: if not 0, the conversion failed, and the file is removed, or left as it was
  *
  * Return: @err, or a negative errno after a message.
  */
@@ -108,13 +139,19 @@ int pb_out__close(struct pb_out *out, int err)
 #endif
 	if (out->file && (out->path ? fclose(out->file) : fflush(out->file)) && !out->err)
 		out->err = errno ?: EIO;
+	if (out->temp && !err && !out->err && rename(out->temp, out->real))
+		out->err = errno;
 	if (out->err) {
 		pr_err("%s cannot be written: %s.\n", out->path ?: "the standard output",
 		       strerror(out->err));
 		err = -out->err;
 	}
-	if (err && out->path)
+	if (err && out->temp)
+		unlink(out->temp);
+	else if (err && out->path)
 		remove_file(out->path);
+	free(out->temp);
+	free(out->real);
 	free(out->buf);
 	return err;
 }

@@ -12,6 +12,8 @@
  * @file: where it goes to
  * @gz: or this, if it is compressed
  * @path: for messages and for removing it; NULL for the standard output
+ * @real: the file that is replaced at the end, or NULL
+ * @temp: the file that takes its place, or NULL
  * @bytes: written or counted so far, before compression
  * @counting: write nothing, only count
  * @err: 0, or the errno of the first write that failed
@@ -22,6 +24,8 @@ struct pb_out {
 	FILE		*file;
 	void		*gz;
 	const char	*path;
+	char		*real;
+	char		*temp;
 	u64		bytes;
 	bool		counting;
 	int		err;

@@ -17,6 +17,7 @@
  */
 #include "perfetto.h"
 
+#include "debug.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -446,8 +447,14 @@ static int perfetto__sample(struct export *ex, struct evsel *evsel, struct perf_
 			    u32 stack, u32 task)
 {
 	bool is_tracepoint = evsel->core.attr.type == PERF_TYPE_TRACEPOINT;
-	int err = write_thread(ex, task);
+	int err;
 
+	if (sample->time == -1ULL) {
+		pr_err("Samples of %s have no time, without which there is no trace. Record with perf record -T.\n",
+		       evsel__name(evsel));
+		return -EINVAL;
+	}
+	err = write_thread(ex, task);
 	if (!err && is_tracepoint)
 		err = perfetto__write_tracepoint(ex, evsel, sample);
 	if (!err && (!is_tracepoint || sample->callchain))

@@ -6,6 +6,7 @@
 #include "options.h"
 #include "dump/archive.h"
 #include "dump/combine.h"
+#include "auto-size.h"
 #include "daemon.h"
 #include "dump/on-dump.h"
 #include "trigger/triggers.h"
@@ -13,6 +14,7 @@
 #include "../cpumap.h"
 #include "../data.h"
 #include "../debug.h"
+#include "../event-sets.h"
 #include "../evlist.h"
 #include "../evsel.h"
 #include "../mmap.h"
@@ -22,14 +24,20 @@
 #include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/string.h>
 #include <linux/time64.h>
+#include <linux/zalloc.h>
 #include <subcmd/parse-options.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define MIN_SIZE	(1024 * 1024UL)
+
+#define DEFAULT_EVENT_SET	"incident"
 
 /* The default --max-disk if a trigger fires by itself, and the same in terms of SIZE. */
 #define DEFAULT_MAX_DISK	((u64)1 << 30)
@@ -65,12 +73,82 @@ static int parse_size(const char *option, const char *str, u64 *value)
 	return 0;
 }
 
+/**
+ * flight_opts__config - take a default of the flight recorder from the configuration
+ * @fo: the options of the flight recorder
+ * @var: name of the variable
+ * @value: its value
+ *
+ * A variable of another section is left alone.
+ *
+ * Return: 0 or a negative errno, after an error message.
+ */
+int flight_opts__config(struct flight_opts *fo, const char *var, const char *value)
+{
+	char *text;
+
+	if (!strcmp(var, "flight.size"))
+		return parse_size("Configuration: flight.size", value, &fo->config.size) ?
+			-EINVAL : 0;
+	if (!strcmp(var, "flight.dir")) {
+		if (asprintf(&text, "%s/perf.data", value) < 0)
+			return -ENOMEM;
+		free(fo->config.out);
+		fo->config.out = text;
+	} else if (!strcmp(var, "flight.event-set")) {
+		text = strdup(value);
+		if (!text)
+			return -ENOMEM;
+		free(fo->config.event_set);
+		fo->config.event_set = text;
+	} else if (strstarts(var, "flight.")) {
+		pr_warning("Configuration: %s is ignored: only flight.size, flight.event-set and flight.dir are known.\n",
+			   var);
+	}
+	return 0;
+}
+
 int flight_opts__parse_memory(const struct option *opt, const char *str, int unset)
 {
 	struct flight_opts *fo = opt->value;
 
 	fo->memory = 0;
-	return unset ? 0 : parse_size("-M", str, &fo->memory);
+	if (!unset && !strcmp(str, "auto"))
+		fo->memory = fo->config.size ?: flight_auto_size();
+	else if (!unset)
+		return parse_size("-M", str, &fo->memory);
+	return 0;
+}
+
+int flight_opts__parse_flight(const struct option *opt, const char *str __maybe_unused, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->flight = !unset;
+	return 0;
+}
+
+/**
+ * flight_opts__set_defaults - what --flight stands for
+ * @fo: the options of the flight recorder
+ * @evlist: the events that were named, to which those of the default set are added if there
+ *	    are none
+ *
+ * Return: 0, or a negative errno after an error message.
+ */
+int flight_opts__set_defaults(struct flight_opts *fo, struct evlist *evlist)
+{
+	if (!fo->flight)
+		return 0;
+	if (!fo->memory)
+		fo->memory = fo->config.size ?: flight_auto_size();
+	return evlist->core.nr_entries ? 0 :
+	       event_sets__add(evlist, fo->config.event_set ?: DEFAULT_EVENT_SET);
+}
+
+static const char *out_name(const struct flight_opts *fo, const struct perf_data *data)
+{
+	return data->path ?: fo->config.out ?: "perf.data";
 }
 
 int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset)
@@ -284,7 +362,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 {
 	int err;
 
-	fo->out = data->path ?: "perf.data";
+	fo->out = out_name(fo, data);
 	if (!strcmp(fo->out, "-")) {
 		pr_err("-M cannot write to a pipe: name the output with -o.\n");
 		return -EINVAL;
@@ -338,7 +416,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct perf_data *data,
 			 int argc)
 {
-	const char *out = data->path ?: "perf.data";
+	const char *out = out_name(fo, data);
 
 	if (fo->memory || evlist->core.nr_entries || argc) {
 		pr_err("--combine records nothing and supports only -o, --keep and --archive.\n");
@@ -366,7 +444,7 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 			 struct perf_data *data, int argc)
 {
-	const char *path = data->path ?: "perf.data";
+	const char *path = out_name(fo, data);
 	int err;
 
 	if (evlist->core.nr_entries || argc) {
@@ -382,4 +460,6 @@ int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 void flight_opts__exit(struct flight_opts *fo)
 {
 	flight_triggers__free(&fo->triggers);
+	zfree(&fo->config.out);
+	zfree(&fo->config.event_set);
 }

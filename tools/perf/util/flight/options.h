@@ -33,6 +33,9 @@ struct record_opts;
  * @on_dump: command to run for each dump (--on-dump), or NULL
  * @triggers: the triggers (--trigger)
  * @out: prefix of the names of the dumps (-o)
+ * @flight: all defaults (--flight)
+ * @config: defaults of the configuration: @size for -M auto or 0, @out or NULL, and the set of
+ *	    events of --flight or NULL
  */
 struct flight_opts {
 	u64			memory;
@@ -55,7 +58,17 @@ struct flight_opts {
 	const char		*on_dump;
 	struct flight_trigger	*triggers;
 	const char		*out;
+	bool			flight;
+	struct {
+		u64		size;
+		char		*out;
+		char		*event_set;
+	}			config;
 };
+
+int flight_opts__config(struct flight_opts *fo, const char *var, const char *value);
+int flight_opts__set_defaults(struct flight_opts *fo, struct evlist *evlist);
+int flight_opts__parse_flight(const struct option *opt, const char *str, int unset);
 
 int flight_opts__parse_memory(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);

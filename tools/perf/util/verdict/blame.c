@@ -239,6 +239,7 @@ const char *verdict_blame__function(const struct verdict_history *h, u32 task, u
 /* What a task did most in a time */
 struct most {
 	u64				ran;
+	u64				unknown;
 	u64				delayed;
 	const struct verdict_wait	*wait;
 	u64				waited;
@@ -271,6 +272,9 @@ static void find_most(const struct verdict_task *t, struct part p, struct most *
 			m->delay = w;
 		}
 	}
+	/* As in blame_task(): nothing is known of the time before its first record. */
+	m->unknown = length(cut(p, p.start, t->first ?: p.end));
+	off += m->unknown;
 	m->ran = length(p) > off ? length(p) - off : 0;
 }
 
@@ -377,6 +381,9 @@ int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct
 			break;
 		task = w->waker;
 		find_most(&h->tasks[task], p, &m);
+		/* The link before is the last one: its root is unknown. */
+		if (m.unknown > m.ran && m.unknown > m.blocked && m.unknown > m.delayed)
+			break;
 		if (m.ran >= m.blocked && m.ran >= m.delayed) {
 			link = &links[nr++];
 			link->task = task;

@@ -494,10 +494,13 @@ static u64 ran_now(const struct verdict_comparison *cmp, u32 group)
 /* Who waits more for a CPU, and not because it has more to do */
 static bool is_victim(const struct verdict_comparison *cmp, const struct verdict_change *change)
 {
-	u64 else_ = ran_else(cmp, change->item);
+	u64 else_;
 
-	return change->figure == FIGURE_RUNNABLE && change->now > change->most && else_ &&
-	       ran_now(cmp, change->item) <= else_ * MORE_TO_DO;
+	/* The item of another figure can be a function. */
+	if (change->figure != FIGURE_RUNNABLE || change->now <= change->most)
+		return false;
+	else_ = ran_else(cmp, change->item);
+	return else_ && ran_now(cmp, change->item) <= else_ * MORE_TO_DO;
 }
 
 /* Whether a figure is far above what is usual */

@@ -334,6 +334,17 @@ static bool find_tid(struct reader *r, struct evsel *evsel, struct perf_sample *
 	return true;
 }
 
+/* Hybrid CPUs have a clock for each kind of core: the same event of another PMU */
+static bool is_our_clock(const struct reader *r, const struct evsel *evsel)
+{
+	const struct perf_event_attr *attr = &evsel->core.attr;
+	const struct perf_event_attr *clock = r->clock ? &r->clock->core.attr : NULL;
+
+	return evsel == r->clock ||
+	       (clock && clock->type == PERF_TYPE_HARDWARE && attr->type == PERF_TYPE_HARDWARE &&
+		attr->config != clock->config && is_clock(evsel));
+}
+
 static int process_sample(const struct perf_tool *tool, union perf_event *event __maybe_unused,
 			  struct perf_sample *sample, struct evsel *evsel,
 			  struct machine *machine)
@@ -361,7 +372,7 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 		t->first = sample->time;
 	if (handler)
 		r->err = handler(r, evsel, sample, machine, task);
-	else if (evsel == r->clock)
+	else if (is_our_clock(r, evsel))
 		r->err = handle_clock(r, sample, machine, task);
 	return r->err;
 }
@@ -446,6 +457,11 @@ int verdict_history__read(struct verdict_history *h, struct verdict_chains *chai
 	if (IS_ERR(session))
 		return PTR_ERR(session);
 	rec->session = session;
+	if (perf_data__is_pipe(&rec->data)) {
+		pr_err("%s was written to a pipe: its events are not known before they are read. Record with -o FILE.\n",
+		       path);
+		return -EINVAL;
+	}
 	symbol_conf.use_callchain = true;
 	symbol_conf.keep_exited_threads = true;
 	if (symbol__init(&session->header.env) < 0)
