@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 
 #include "ctx_data.h"
+#include "internal.h"
 
 struct perf_ctx_scope {
 	unsigned int		nr_all;
@@ -79,11 +80,6 @@ static bool perf_ctx_scope_has_cgroup(struct perf_ctx_scope *scope, struct task_
 	return false;
 }
 
-static bool is_cgroup_event(struct perf_event *event)
-{
-	return event->cgrp;
-}
-
 #else /* CONFIG_CGROUP_PERF */
 
 static int perf_ctx_scope_add_cgroup(struct perf_ctx_scope *scope, struct perf_event *event)
@@ -96,11 +92,6 @@ static void perf_ctx_scope_del_cgroup(struct perf_ctx_scope *scope, struct perf_
 }
 
 static bool perf_ctx_scope_has_cgroup(struct perf_ctx_scope *scope, struct task_struct *task)
-{
-	return false;
-}
-
-static bool is_cgroup_event(struct perf_event *event)
 {
 	return false;
 }
