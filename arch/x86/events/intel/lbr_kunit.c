@@ -21,6 +21,10 @@
  *    last, as it had no data then, or nobody recorded,
  *  - the last event that records the running task goes.
  *
+ * A snapshot of lbr_snapshot.c must equal the same, or be none where nothing is known. NMIs
+ * take some, too, between any two writes to a register: these may be short, but must not
+ * have a call of another task.
+ *
  * This shows neither timing nor what real processors do beyond the SDM.
  */
 
@@ -59,6 +63,7 @@
 #define intel_pmu_lbr_save		sim_lbr_save
 #define intel_pmu_lbr_save_brstack	sim_lbr_save_brstack
 #define intel_pmu_lbr_sched_task	sim_lbr_sched_task
+#define intel_pmu_lbr_snapshot_init	sim_lbr_snapshot_init
 #define intel_pmu_lbr_swap_task_ctx	sim_lbr_swap_task_ctx
 
 #include <kunit/test.h>
@@ -95,6 +100,8 @@ static bool sim_has(unsigned int feature);
 static struct cpu_hw_events *sim_cpuc(int cpu);
 static struct cpu_hw_events *sim_cpuc_of(const void __percpu *hw_events, int cpu);
 static int sim_processor_id(void);
+static int *sim_first_cpu(int *cpu);
+static struct task_struct *sim_current(void);
 static void sim_cpuid(unsigned int op, unsigned int *eax, unsigned int *ebx, unsigned int *ecx,
 		      unsigned int *edx);
 static int sim_xfeature_size(int nr);
@@ -110,6 +117,8 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #undef per_cpu_ptr
 #undef smp_processor_id
 #undef cpu_to_node
+#undef for_each_possible_cpu
+#undef current
 #undef cpuid
 #undef pr_cont
 #undef __init
@@ -123,6 +132,9 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #define per_cpu_ptr(...)		sim_cpuc_of(__VA_ARGS__)
 #define smp_processor_id()		sim_processor_id()
 #define cpu_to_node(...)		NUMA_NO_NODE
+#define for_each_possible_cpu(cpu)	\
+	for (int *sim_each = sim_first_cpu(&(cpu)); *sim_each < SIM_CPUS; ++*sim_each)
+#define current				sim_current()
 #define cpuid				sim_cpuid
 #define pr_cont				no_printk
 #define __init
@@ -135,8 +147,13 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #define xsaves				sim_xsaves
 #define xrstors				sim_xrstors
 
-/* perf_event.h, which has no guard, comes with it. */
 #include "lbr.c"
+#if SIM_DATA_OF_TASK
+#include "lbr_snapshot.c"
+#endif
+
+#undef current
+#define current				get_current()
 
 /**
  * struct sim_lbr - the registers of one CPU, or a task's private ones
@@ -226,17 +243,18 @@ static struct {
 	struct pmu		pmu;
 	void			*freed[SIM_TASKS];	/* data of tasks that have exited */
 	unsigned int		nr_freed;
+	struct task_struct	idle;
 	u64			samples;
 	u64			entries;
+	u64			nmis;		/* with a snapshot */
 	unsigned int		wrong;
 } sim;
 
 struct x86_pmu sim_x86_pmu;
 
-/* The kernel may have more CPUs than are simulated, or fewer. */
 static struct cpu_hw_events *sim_cpuc(int cpu)
 {
-	return sim.cpus[cpu % SIM_CPUS].cpuc;
+	return sim.cpus[cpu].cpuc;
 }
 
 static struct cpu_hw_events *sim_cpuc_of(const void __percpu *hw_events, int cpu)
@@ -247,6 +265,18 @@ static struct cpu_hw_events *sim_cpuc_of(const void __percpu *hw_events, int cpu
 static int sim_processor_id(void)
 {
 	return sim.cpu - sim.cpus;
+}
+
+/* The kernel may have more CPUs than are simulated, or fewer. */
+static int *sim_first_cpu(int *cpu)
+{
+	*cpu = 0;
+	return cpu;
+}
+
+static struct task_struct *sim_current(void)
+{
+	return sim.cpu->running ? sim.cpu->running->task : &sim.idle;
 }
 
 struct pmu *x86_get_pmu(unsigned int cpu)
@@ -337,6 +367,48 @@ static u64 *sim_register(u32 msr)
 	return &hw->debugctl;
 }
 
+static u32 sim_random(u32 below)
+{
+	return prandom_u32_state(&sim.rnd) % below;
+}
+
+static u64 sim_first_address(const struct sim_task *t)
+{
+	return 0x10000000000ULL * (t - sim.tasks + 1);
+}
+
+static struct perf_branch_stack *sim_snapshot(void)
+{
+#if SIM_DATA_OF_TASK
+	/* Not before sim_begin() has made them. */
+	return sim.cpu->cpuc ? lbr_snapshot_take() : NULL;
+#else
+	return NULL;
+#endif
+}
+
+/* An NMI that takes a snapshot: all of its calls are of the running task. */
+static void sim_nmi(void)
+{
+	struct perf_branch_stack *stack = sim_snapshot();
+	struct sim_task *t = sim.cpu->running;
+	u64 i;
+
+	if (!stack)
+		return;
+	sim.nmis++;
+	for (i = 0; i < stack->nr; i++) {
+		u64 from = stack->entries[i].from;
+
+		if (t && from >= sim_first_address(t) && from < sim_first_address(t + 1))
+			continue;
+		if (!sim.wrong++)
+			KUNIT_FAIL(sim.test, "NMI in task %td: from %#llx", t ? t - sim.tasks : -1,
+				   from);
+		return;
+	}
+}
+
 static u64 sim_rdmsr(u32 msr)
 {
 	return *sim_register(msr);
@@ -344,6 +416,8 @@ static u64 sim_rdmsr(u32 msr)
 
 static void sim_wrmsr(u32 msr, u64 val)
 {
+	if (SIM_DATA_OF_TASK && !sim_random(64))
+		sim_nmi();
 	if (sim.model->arch && msr == MSR_ARCH_LBR_DEPTH) {
 		KUNIT_EXPECT_EQ(sim.test, val, (u64)sim.model->nr);
 		memset(sim.cpu->hw.entry, 0, sizeof(sim.cpu->hw.entry));
@@ -387,14 +461,9 @@ static void sim_clear(struct sim_lbr *lbr)
 
 /* The tasks */
 
-static u32 sim_random(u32 below)
-{
-	return prandom_u32_state(&sim.rnd) % below;
-}
-
 static void sim_call(struct sim_task *t)
 {
-	u64 from = 0x10000000000ULL * (t - sim.tasks + 1) + ++t->calls * 16;
+	u64 from = sim_first_address(t) + ++t->calls * 16;
 	struct lbr_entry entry = { .from = from, .to = from + 0x1000000 };
 
 	/* A call, by its type in LBR_INFO. */
@@ -477,12 +546,10 @@ static bool sim_is_recorded(struct sim_cpu *c)
 
 static void sim_sched_cb(struct sim_cpu *c, struct sim_task *t, bool sched_in)
 {
-	static struct task_struct idle;
-
 	if (t && t->own)
 		intel_pmu_lbr_sched_task(t->epc, t->task, sched_in);
 	else if (c->wide_on)
-		intel_pmu_lbr_sched_task(c->epc, t ? t->task : &idle, sched_in);
+		intel_pmu_lbr_sched_task(c->epc, t ? t->task : &sim.idle, sched_in);
 }
 
 static void sim_add(struct sim_cpu *c, struct perf_event *event)
@@ -525,6 +592,7 @@ static void sim_sched_in(struct sim_cpu *c, struct sim_task *t)
 			t->saved = false;
 		}
 	}
+	sim_nmi();
 	sim_sched_cb(c, t, true);
 	intel_pmu_lbr_enable_all(false);
 }
@@ -549,6 +617,7 @@ static void sim_swap_contexts(struct sim_cpu *c, struct sim_task *next)
 	if (!next->saved)
 		sim_clear(&next->private);
 	next->saved = false;
+	sim_nmi();
 	sim_sched_cb(c, next, true);
 	intel_pmu_lbr_enable_all(false);
 }
@@ -615,41 +684,64 @@ static void sim_replace(struct sim_task *t)
 	}
 }
 
-/* What a sample holds is what the task's private registers hold. */
-static void sim_sample(struct sim_cpu *c)
+static void sim_expect(struct sim_task *t, const char *what, u64 nr,
+		       const struct perf_branch_entry *entries)
 {
-	struct sim_task *t = c->running;
 	struct sim_lbr *want = &t->private;
-	unsigned int i, nr = 0;
+	unsigned int i, wanted = 0;
 	bool same = true;
 
-	sim.cpu = c;
-	intel_pmu_lbr_read();
 	for (i = 0; i < sim.model->nr; i++) {
 		unsigned int at = sim.model->arch ? i : (want->tos - i) % sim.model->nr;
-		const struct perf_branch_entry *got = &c->cpuc->lbr_entries[i];
 
 		if (!want->entry[at].from)
 			break;
-		nr++;
-		same &= i < c->cpuc->lbr_stack.nr && got->from == want->entry[at].from &&
-			got->to == want->entry[at].to;
+		wanted++;
+		same &= i < nr && entries[i].from == want->entry[at].from &&
+			entries[i].to == want->entry[at].to;
 	}
-	same &= c->cpuc->lbr_stack.nr == nr;
-	sim.samples++;
-	sim.entries += c->cpuc->lbr_stack.nr;
+	same &= nr == wanted;
 	if (same)
 		return;
 	if (!sim.wrong++)
-		KUNIT_FAIL(sim.test, "task %td on CPU %d: %llu entries, %u expected; sample %llu",
-			   t - sim.tasks, smp_processor_id(), (u64)c->cpuc->lbr_stack.nr, nr,
-			   sim.samples);
+		KUNIT_FAIL(sim.test, "task %td on CPU %d: %s%llu entries, %u expected; sample %llu",
+			   t - sim.tasks, smp_processor_id(), what, nr, wanted, sim.samples);
+}
+
+/* What a sample holds is what the task's private registers hold. So does a snapshot. */
+static void sim_sample(struct sim_cpu *c)
+{
+	struct perf_branch_stack *stack;
+
+	sim.cpu = c;
+	intel_pmu_lbr_read();
+	sim.samples++;
+	sim.entries += c->cpuc->lbr_stack.nr;
+	sim_expect(c->running, "", c->cpuc->lbr_stack.nr, c->cpuc->lbr_entries);
+	if (!SIM_DATA_OF_TASK)
+		return;
+	stack = sim_snapshot();
+	sim_expect(c->running, "snapshot of ", stack ? stack->nr : 0,
+		   stack ? stack->entries : NULL);
+}
+
+/* A sample, or no snapshot where nobody records */
+static void sim_look(struct sim_cpu *c)
+{
+	if (!c->running)
+		return;
+	if (sim_is_recorded(c))
+		sim_sample(c);
+	else if (sim_snapshot() && !sim.wrong++)
+		KUNIT_FAIL(sim.test, "task %td on CPU %td is not recorded, but has a snapshot",
+			   c->running - sim.tasks, c - sim.cpus);
 }
 
 /* The machine */
 
-static struct perf_event *sim_new_event(struct kunit *test, struct perf_event_pmu_context *epc,
-					struct task_struct *target)
+static struct perf_event *
+sim_new_event_of(struct kunit *test, struct perf_event_pmu_context *epc,
+		 struct task_struct *target, u64 branch_type)
 {
 	struct perf_event *event = kunit_kzalloc(test, sizeof(*event), GFP_KERNEL);
 
@@ -658,9 +750,16 @@ static struct perf_event *sim_new_event(struct kunit *test, struct perf_event_pm
 	event->pmu_ctx = epc;
 	event->group_leader = event;
 	event->hw.target = target;
-	event->attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+	event->attr.branch_sample_type = branch_type;
 	KUNIT_ASSERT_EQ(test, intel_pmu_setup_lbr_filter(event), 0);
 	return event;
+}
+
+static struct perf_event *sim_new_event(struct kunit *test, struct perf_event_pmu_context *epc,
+					struct task_struct *target)
+{
+	return sim_new_event_of(test, epc, target,
+				PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK);
 }
 
 static struct perf_event_pmu_context *sim_new_epc(struct kunit *test)
@@ -715,6 +814,9 @@ static void sim_begin(struct kunit *test, const struct sim_model *model)
 		KUNIT_ASSERT_NOT_NULL(test, sim.tasks[i].task);
 	}
 	reserve_lbr_buffers();
+#if SIM_DATA_OF_TASK
+	KUNIT_ASSERT_EQ(test, lbr_snapshot_prepare(), 0);
+#endif
 }
 
 /* Give every @nth task an event of its own. */
@@ -754,11 +856,12 @@ static void sim_run(bool toggle, bool data)
 			sim_execute(c->running);
 			if (!sim_random(16))
 				c->running->depth = 0;	/* exec() */
-			if (sim_is_recorded(c))
-				sim_sample(c);
+			sim_look(c);
 		}
-		if (toggle && !sim_random(16))
+		if (toggle && !sim_random(16)) {
 			sim_wide(c, !c->wide_on);
+			sim_look(c);
+		}
 		if (c->running && sim_is_recorded(c)) {
 			sim_execute(c->running);
 			sim_sample(c);
@@ -780,6 +883,8 @@ static void sim_end(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, sim_is_recording(&sim.cpus[i].hw));
 #if SIM_DATA_OF_TASK
 		KUNIT_EXPECT_EQ(test, sim.cpus[i].cpuc->lbr_callstack_users, 0);
+		KUNIT_EXPECT_EQ(test, sim.cpus[i].cpuc->lbr_kernel_users, 0);
+		KUNIT_EXPECT_NULL(test, sim.cpus[i].cpuc->lbr_owner);
 #endif
 	}
 }
@@ -791,6 +896,12 @@ static void lbr_test_exit(struct kunit *test)
 	if (!sim.pmu.task_ctx_cache)
 		return;
 	release_lbr_buffers();
+#if SIM_DATA_OF_TASK
+	for (i = 0; i < SIM_CPUS; i++) {
+		kfree(sim.cpus[i].cpuc->lbr_snapshot);
+		sim.cpus[i].cpuc->lbr_snapshot = NULL;
+	}
+#endif
 	for (i = 0; i < SIM_TASKS; i++) {
 		if (sim.tasks[i].task)
 			sim_take_data(&sim.tasks[i]);
@@ -842,6 +953,8 @@ static void lbr_wide(struct kunit *test)
 	sim_run(false, true);
 	sim_end(test);
 	KUNIT_EXPECT_GT(test, sim.samples, (u64)SIM_SWITCHES);
+	if (SIM_DATA_OF_TASK)
+		KUNIT_EXPECT_GT(test, sim.nmis, (u64)SIM_SWITCHES / 100);
 }
 
 /* Both at once, and system-wide events that go and come back. */
@@ -892,12 +1005,184 @@ static void lbr_without_data(struct kunit *test)
 	KUNIT_EXPECT_LT(test, 3 * without, 2 * with);
 }
 
+#if SIM_DATA_OF_TASK
+#define SIM_DEPTH	5
+
+/* A task on a CPU, with an event of its own, in a function SIM_DEPTH calls deep */
+static struct sim_task *sim_begin_deep(struct kunit *test)
+{
+	struct sim_task *t = &sim.tasks[1];
+	unsigned int i;
+
+	sim_begin(test, test->param_value);
+	t->epc = sim_new_epc(test);
+	t->own = sim_new_event(test, t->epc, t->task);
+	sim_give_data(t);
+	sim_sched_in(sim.cpu, t);
+	for (i = 0; i < SIM_DEPTH; i++)
+		sim_call(t);
+	return t;
+}
+
+static u64 sim_snapshot_nr(void)
+{
+	struct perf_branch_stack *stack = sim_snapshot();
+
+	return stack ? stack->nr : 0;
+}
+
+/* The entry of the call before the last @at ones */
+static struct lbr_entry *sim_entry(unsigned int at)
+{
+	struct sim_lbr *hw = &sim.cpu->hw;
+
+	return &hw->entry[sim.model->arch ? at : (hw->tos - at) % sim.model->nr];
+}
+
+/* What a snapshot consists of */
+static void lbr_snapshot_content(struct kunit *test)
+{
+	struct sim_task *t = sim_begin_deep(test);
+	struct perf_branch_stack *stack;
+	struct lbr_entry saved;
+	unsigned int i;
+
+	sim_sample(sim.cpu);
+	stack = sim_snapshot();
+	KUNIT_ASSERT_NOT_NULL(test, stack);
+	KUNIT_EXPECT_EQ(test, stack->nr, SIM_DEPTH);
+	KUNIT_EXPECT_EQ(test, stack->hw_idx, sim.model->arch ? -1ULL : sim.cpu->hw.tos);
+
+	/* In a PMI, before and after it has stopped the LBRs */
+	intel_pmu_lbr_disable_all();
+	KUNIT_EXPECT_FALSE(test, sim_is_recording(&sim.cpu->hw));
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH);
+	intel_pmu_lbr_enable_all(false);
+
+	/* Each of these calls is left out, and no other one. */
+	for (i = 0; i < SIM_DEPTH; i++) {
+		struct lbr_entry *entry = sim_entry(i);
+
+		saved = *entry;
+		entry->from = PAGE_OFFSET + 0x1000;
+		KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH - 1);
+		*entry = saved;
+		entry->to = PAGE_OFFSET + 0x1000;
+		KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH - 1);
+		entry->to = entry->from + LBR_CALL_LENGTH;
+		KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH - 1);
+		*entry = saved;
+	}
+
+	/* Flags are no part of the address. */
+	if (x86_pmu.lbr_from_flags) {
+		sim_entry(0)->from |= LBR_FROM_FLAG_MISPRED | LBR_FROM_FLAG_IN_TX;
+		sim_sample(sim.cpu);
+	}
+
+	/* Full */
+	for (i = 0; i < sim.model->nr + SIM_DEPTH; i++)
+		sim_call(t);
+	sim_sample(sim.cpu);
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), sim.model->nr);
+	sim_end(test);
+}
+
+/* The LBRs have calls, but not the call stack of this task, or nobody knows. */
+static void lbr_snapshot_none(struct kunit *test)
+{
+	struct sim_task *t = sim_begin_deep(test), *other = &sim.tasks[2];
+	struct cpu_hw_events *cpuc = sim.cpu->cpuc;
+	struct perf_event *event;
+
+	/* A guest has them. */
+	__set_bit(INTEL_PMC_IDX_FIXED_VLBR, (unsigned long *)&cpuc->intel_ctrl_guest_mask);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+	__clear_bit(INTEL_PMC_IDX_FIXED_VLBR, (unsigned long *)&cpuc->intel_ctrl_guest_mask);
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH);
+
+	/* The kernel's branches are recorded, too. */
+	event = sim_new_event_of(test, t->epc, NULL, PERF_SAMPLE_BRANCH_USER |
+				 PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_CALL_STACK);
+	intel_pmu_lbr_add(event);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+	intel_pmu_lbr_del(event);
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH);
+
+	/* The last event has gone. What it recorded is still there. */
+	intel_pmu_lbr_disable_all();
+	intel_pmu_lbr_del(t->own);
+	KUNIT_EXPECT_NE(test, sim_entry(0)->from, 0);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+
+	/* It comes back, and has missed what the task did, until that is switched. */
+	sim_add(sim.cpu, t->own);
+	intel_pmu_lbr_enable_all(false);
+	KUNIT_EXPECT_NE(test, sim_entry(0)->from, 0);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+	sim_sched_out(sim.cpu);
+	sim_sched_in(sim.cpu, t);
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), SIM_DEPTH);
+
+	/* A task without an event */
+	sim_sched_out(sim.cpu);
+	sim_sched_in(sim.cpu, other);
+	KUNIT_EXPECT_NE(test, sim_entry(0)->from, 0);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+
+	/* Any branches, not a call stack */
+	event = sim_new_event_of(test, t->epc, NULL,
+				 PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY);
+	sim_add(sim.cpu, event);
+	intel_pmu_lbr_enable_all(false);
+	sim_call(other);
+	KUNIT_EXPECT_NE(test, sim_entry(0)->from, 0);
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+	intel_pmu_lbr_disable_all();
+	intel_pmu_lbr_del(event);
+	sim_end(test);
+}
+
+/* A snapshot that is being written stays as it is, whatever an interrupt does. */
+static void lbr_snapshot_stays(struct kunit *test)
+{
+	struct sim_task *t = sim_begin_deep(test);
+	struct perf_branch_stack *stack = sim_snapshot();
+	size_t size = struct_size(stack, entries, SIM_DEPTH);
+	void *copy;
+
+	KUNIT_ASSERT_NOT_NULL(test, stack);
+	copy = kunit_kzalloc(test, size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	memcpy(copy, stack, size);
+
+	/* It takes one of its own. */
+	KUNIT_EXPECT_PTR_EQ(test, sim_snapshot(), stack);
+	KUNIT_EXPECT_MEMEQ(test, (void *)stack, copy, size);
+
+	/* An event comes, and takes the LBRs. */
+	intel_pmu_lbr_reset();
+	KUNIT_EXPECT_NULL(test, sim_snapshot());
+	KUNIT_EXPECT_MEMEQ(test, (void *)stack, copy, size);
+
+	/* What the task does afterwards is in the next one. */
+	sim_call(t);
+	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), 1);
+	sim_end(test);
+}
+#endif /* SIM_DATA_OF_TASK */
+
 static struct kunit_case lbr_cases[] = {
 	KUNIT_CASE_PARAM(lbr_per_task, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_wide, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_both, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_cpu_list, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_without_data, lbr_gen_params),
+#if SIM_DATA_OF_TASK
+	KUNIT_CASE_PARAM(lbr_snapshot_content, lbr_gen_params),
+	KUNIT_CASE_PARAM(lbr_snapshot_none, lbr_gen_params),
+	KUNIT_CASE_PARAM(lbr_snapshot_stays, lbr_gen_params),
+#endif
 	{ }
 };
 
