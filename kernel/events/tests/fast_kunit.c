@@ -480,6 +480,8 @@ static void templates(struct kunit *test)
 		{ "exclude_kernel", { .sample_period = 1, .exclude_kernel = 1 }, false },
 		{ "callchain", { .sample_period = 1, .sample_type = PERF_SAMPLE_CALLCHAIN },
 		  false },
+		{ "branch stack", { .sample_period = 1, .sample_type = PERF_SAMPLE_BRANCH_STACK },
+		  false },
 		{ "read", { .sample_period = 1, .sample_type = PERF_SAMPLE_READ }, false },
 		{ "cgroup", { .sample_period = 1, .sample_type = PERF_SAMPLE_CGROUP }, false },
 		{ "user stack", { .sample_period = 1, .sample_type = PERF_SAMPLE_STACK_USER },

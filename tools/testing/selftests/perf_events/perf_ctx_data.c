@@ -1386,4 +1386,45 @@ TEST_F_TIMEOUT(ctx_data, module_unload, 300)
 	}
 }
 
+/*
+ * Software events have no branches. They can have the call stack of user space, where the
+ * PMU has one: see branch_snapshot.c, whose tests play such a PMU.
+ */
+TEST(branches_of_software_events)
+{
+	static const struct {
+		uint32_t	type;
+		uint64_t	config;
+	} events[] = {
+		{ PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK },
+		{ PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK },
+		{ PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+		{ PERF_TYPE_TRACEPOINT, 1 },
+	};
+	static const uint64_t branches[] = {
+		PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY,
+		PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_CALL_STACK,
+		PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK,
+	};
+	/* The last one is for machines without. */
+	bool has_branches = !access("/sys/bus/event_source/devices/cpu/caps/branches", F_OK);
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		for (j = 0; j < ARRAY_SIZE(branches) - has_branches; j++) {
+			struct perf_event_attr attr = {
+				.type			= events[i].type,
+				.size			= sizeof(attr),
+				.config			= events[i].config,
+				.sample_period		= 1,
+				.sample_type		= PERF_SAMPLE_BRANCH_STACK,
+				.branch_sample_type	= branches[j],
+			};
+
+			EXPECT_EQ(-1, event_open(&attr, 0, -1));
+			EXPECT_EQ(EOPNOTSUPP, errno);
+		}
+	}
+}
+
 TEST_HARNESS_MAIN
