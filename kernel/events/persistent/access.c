@@ -24,6 +24,8 @@
  * must pass the checks of each, including members that were claimed since. When a member
  * is freed, the requirements of its records are added to rb->asks, which is protected by
  * perf_persistent_lock. All members of a buffer follow the same task, or none.
+ *
+ * Whoever may open a member may see its attr, without the addresses of its creator.
  */
 #include <linux/capability.h>
 #include <linux/cleanup.h>
@@ -284,4 +286,41 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 		cond_resched();
 	}
 	return 0;
+}
+
+/*
+ * Is attr::config1 the address of a string in the creator's memory? Other processes can
+ * make no use of it, and must not learn it.
+ */
+static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
+{
+#ifdef CONFIG_EVENT_TRACING
+	/* The PMUs of kprobes and uprobes. */
+	return event->tp_event && event->orig_type != PERF_TYPE_TRACEPOINT;
+#else
+	return false;
+#endif
+}
+
+/**
+ * perf_persistent_copy_attr - the attr of an event, for other processes
+ * @event: the event
+ * @attr: set to the attr as it was opened; only a PMU type that was encoded in the config of
+ *	  PERF_TYPE_HARDWARE or PERF_TYPE_HW_CACHE is lost
+ *
+ * Context: may sleep; takes the mutex of the event's context.
+ */
+void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr)
+{
+	struct perf_event_context *ctx;
+
+	/* PERIOD and MODIFY_ATTRIBUTES change it under this lock. */
+	ctx = perf_event_ctx_lock(event);
+	*attr = event->attr;
+	perf_event_ctx_unlock(event, ctx);
+
+	attr->size = sizeof(*attr);
+	attr->type = event->orig_type;
+	if (perf_persistent_config1_is_user_ptr(event))
+		attr->config1 = 0;
 }

@@ -3,12 +3,13 @@
  * Persistent events: sessions that the kernel itself starts, from its command line or
  * from a module
  *
- *	perf_persistent=NAME:EVENT[,EVENT..][:SIZE]
+ *	perf_persistent=NAME:EVENT[,EVENT..][:SIZE][@LABEL]
  *
  * An EVENT is a tracepoint, subsys:name, or a software event, by the name that perf uses.
  * Tracepoints and software events are recorded each time, cpu-clock 99 times a second.
  * There is a buffer of SIZE bytes (K, M; rounded up to a power of two; default 512K) for
- * each event on each CPU.
+ * each event on each CPU. The buffers lie in the region LABEL of reserve_mem=, or in ordinary
+ * memory.
  *
  * Such a session belongs to root: it is created with the kernel's credentials, charged to
  * root's user, and listed, opened and claimed as if root had created it with UNCLAIM. Its
@@ -31,6 +32,7 @@
 
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
+#include <linux/crash_dump.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -137,6 +139,7 @@ static int perf_persistent_parse_event(char *event, struct perf_event_attr *attr
  * struct perf_persistent_starter - a session while it is made
  * @name: its name
  * @size: of each buffer
+ * @label: of the region for the buffers, or NULL
  * @attrs: the events, @nr_attrs of them
  * @nr_attrs: how many
  * @events: @nr_events of them, each for a CPU and an attr
@@ -145,6 +148,7 @@ static int perf_persistent_parse_event(char *event, struct perf_event_attr *attr
 struct perf_persistent_starter {
 	const char		*name;
 	unsigned long		size;
+	const char		*label;
 	struct perf_event_attr	*attrs;
 	unsigned int		nr_attrs;
 	struct perf_event	**events;
@@ -221,7 +225,35 @@ static struct perf_persistent_session *perf_persistent_do_start(struct perf_pers
 	if (err)
 		return ERR_PTR(err);
 
-	return perf_persistent_make(st->name, st->events, st->nr_events, st->size);
+	return perf_persistent_make(st->name, st->events, st->nr_events, st->size, st->label);
+}
+
+/* With the credentials of the kernel */
+static struct perf_persistent_session *
+perf_persistent_run_starter(struct perf_persistent_starter *st, const char *events)
+{
+	struct perf_persistent_session *s;
+	const struct cred *old;
+	struct cred *cred;
+	unsigned int i;
+
+	cred = prepare_kernel_cred(&init_task);
+	if (!cred)
+		return ERR_PTR(-ENOMEM);
+
+	old = override_creds(cred);
+	s = perf_persistent_do_start(st, events);
+	revert_creds(old);
+	put_cred(cred);
+
+	/* Drop the creator's references. Events of no session end, and so does one that failed. */
+	for (i = 0; i < st->nr_events; i++) {
+		if (!perf_persistent_release(st->events[i]))
+			perf_event_release_kernel(st->events[i]);
+	}
+	kfree(st->events);
+	kfree(st->attrs);
+	return s;
 }
 
 /**
@@ -244,28 +276,8 @@ struct perf_persistent_session *perf_persistent_start(const char *name, const ch
 						      unsigned long size)
 {
 	struct perf_persistent_starter st = { .name = name, .size = size };
-	struct perf_persistent_session *s;
-	const struct cred *old;
-	struct cred *cred;
-	unsigned int i;
 
-	cred = prepare_kernel_cred(&init_task);
-	if (!cred)
-		return ERR_PTR(-ENOMEM);
-
-	old = override_creds(cred);
-	s = perf_persistent_do_start(&st, events);
-	revert_creds(old);
-	put_cred(cred);
-
-	/* Drop the creator's references. Events of no session end, and so does one that failed. */
-	for (i = 0; i < st.nr_events; i++) {
-		if (!perf_persistent_release(st.events[i]))
-			perf_event_release_kernel(st.events[i]);
-	}
-	kfree(st.events);
-	kfree(st.attrs);
-	return s;
+	return perf_persistent_run_starter(&st, events);
 }
 EXPORT_SYMBOL_GPL(perf_persistent_start);
 
@@ -322,20 +334,25 @@ static int __init perf_persistent_cut_size(char *events, unsigned long *size)
 static void __init perf_persistent_start_param(char *param)
 {
 	char *what __free(kfree) = kstrdup(param, GFP_KERNEL);
+	struct perf_persistent_starter st = { };
 	struct perf_persistent_session *s;
-	unsigned long size;
-	char *name, *events;
+	char *rest = what, *events;
 	int err = -EINVAL;
 
 	if (!what)
 		return;
 
-	events = what;
-	name = strsep(&events, ":");
+	events = strsep(&rest, "@");
+	st.label = rest;
+	/* Even if the session is not started: a death is to be found. */
+	if (st.label)
+		perf_blackbox_look(st.label);
+
+	st.name = strsep(&events, ":");
 	if (events)
-		err = perf_persistent_cut_size(events, &size);
+		err = perf_persistent_cut_size(events, &st.size);
 	if (!err) {
-		s = perf_persistent_start(name, events, size);
+		s = perf_persistent_run_starter(&st, events);
 		err = PTR_ERR_OR_ZERO(s);
 	}
 
@@ -344,7 +361,7 @@ static void __init perf_persistent_start_param(char *param)
 		return;
 	}
 
-	pr_info("session '%s' (id %u) started\n", name, s->id);
+	pr_info("session '%s' (id %u) started\n", st.name, s->id);
 	/* It is not stopped from here, but claimed from user space. */
 	kobject_put(&s->kobj);
 }
@@ -356,6 +373,13 @@ static void __init perf_persistent_start_param(char *param)
 static int __init perf_persistent_start_params(void)
 {
 	char *rest = perf_persistent_params, *param;
+
+	/*
+	 * A crash kernel inherits the command line. It saves what is there, in little memory,
+	 * and must not write to a region.
+	 */
+	if (is_kdump_kernel())
+		return 0;
 
 	while ((param = strsep(&rest, " "))) {
 		if (*param)

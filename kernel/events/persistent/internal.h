@@ -116,6 +116,8 @@ struct perf_persistent_freeze {
  * @freeze: is it frozen?
  * @waitq: of those that poll the session
  * @changes: counts what they are told
+ * @box: the black box in which its buffers lie, or NULL
+ * @box_entry: number of its entry there
  * @rcu: for perf_persistent_freeze_all(), which finds the session without a lock
  */
 struct perf_persistent_session {
@@ -136,6 +138,10 @@ struct perf_persistent_session {
 	struct perf_persistent_freeze	freeze;
 	wait_queue_head_t		waitq;
 	atomic_t			changes;
+#ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
+	struct perf_blackbox		*box;
+	u32				box_entry;
+#endif
 	struct rcu_head			rcu;
 };
 
@@ -158,6 +164,7 @@ static inline struct perf_persistent_session *to_session(const struct kobject *k
  * @claimed: taken back; no longer on session->events
  * @claim_entry: private to perf_persistent_take_all()
  * @member_entry: on session->members
+ * @box_entry: number of its entry in the black box of the session
  * @rcu: for perf_persistent_all_members(), which finds the member by its buffer
  */
 struct perf_persistent_event {
@@ -173,6 +180,9 @@ struct perf_persistent_event {
 	bool				claimed;
 	struct list_head		claim_entry;
 	struct list_head		member_entry;
+#ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
+	u32				box_entry;
+#endif
 	struct rcu_head			rcu;
 };
 
@@ -293,6 +303,7 @@ struct pid_namespace *perf_persistent_get_target_ns(struct perf_event *event);
 u32 perf_persistent_asks(struct perf_event *event);
 int perf_persistent_may_open(struct perf_event *event);
 int perf_persistent_may_read(struct perf_persistent_event *pe);
+void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr);
 
 /* notify.c */
 enum perf_persistent_note {
@@ -325,9 +336,45 @@ void perf_persistent_fill_freeze(struct perf_persistent_session *s,
 /* freeze_bpf.c, for BPF programs */
 int bpf_perf_persistent_freeze(const char *name__str);
 
+/* blackbox.c: memory that survives a reset */
+#ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
+void perf_blackbox_look(const char *label);
+int perf_blackbox_place(struct perf_persistent_session *s, const char *label);
+void perf_blackbox_remove(struct perf_persistent_session *s);
+const struct perf_rb_memory *perf_blackbox_memory(struct perf_persistent_session *s);
+void perf_blackbox_join(struct perf_persistent_event *pe);
+void perf_blackbox_leave(struct perf_persistent_event *pe);
+long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, void __user *uarg);
+#else
+static inline void perf_blackbox_look(const char *label) { }
+
+static inline int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void perf_blackbox_remove(struct perf_persistent_session *s) { }
+
+static inline const struct perf_rb_memory *
+perf_blackbox_memory(struct perf_persistent_session *s)
+{
+	return &perf_rb_kernel_memory;
+}
+
+static inline void perf_blackbox_join(struct perf_persistent_event *pe) { }
+static inline void perf_blackbox_leave(struct perf_persistent_event *pe) { }
+
+static inline long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd,
+				       void __user *uarg)
+{
+	return -ENOTTY;
+}
+#endif
+
 /* sysfs.c */
 extern const struct sysfs_ops perf_persistent_sysfs_ops;
 extern const struct attribute_group *perf_persistent_session_groups[];
+struct kobject *perf_persistent_make_dir(const char *name);
 int perf_persistent_publish(struct perf_persistent_session *s);
 void perf_persistent_unpublish(struct perf_persistent_session *s);
 void perf_persistent_uevent(struct perf_persistent_session *s, const char *event);
@@ -343,7 +390,8 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 			    u32 *id);
 int perf_persistent_claim(struct perf_persistent_event *pe);
 struct perf_persistent_session *perf_persistent_make(const char *name, struct perf_event **events,
-						     unsigned int nr, unsigned long size);
+						     unsigned int nr, unsigned long size,
+						     const char *label);
 int perf_persistent_end_all(struct perf_persistent_session *s);
 
 /* ioctl.c */
@@ -352,6 +400,7 @@ int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __use
 long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg);
 
 /* session_fd.c */
+int perf_persistent_may_control(struct perf_persistent_session *s);
 int perf_persistent_open_session(const struct perf_event_attr *attr, int f_flags);
 
 #endif /* _KERNEL_EVENTS_PERSISTENT_INTERNAL_H */

@@ -116,39 +116,6 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 	return 0;
 }
 
-/*
- * Is attr::config1 the address of a string in the creator's memory? Other processes can
- * make no use of it, and must not learn it.
- */
-static bool perf_persistent_config1_is_user_ptr(struct perf_event *event)
-{
-#ifdef CONFIG_EVENT_TRACING
-	/* The PMUs of kprobes and uprobes. */
-	return event->tp_event && event->orig_type != PERF_TYPE_TRACEPOINT;
-#else
-	return false;
-#endif
-}
-
-/*
- * The attr as it was opened. Only a PMU type that was encoded in the config of
- * PERF_TYPE_HARDWARE or PERF_TYPE_HW_CACHE is lost.
- */
-static void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr)
-{
-	struct perf_event_context *ctx;
-
-	/* PERIOD and MODIFY_ATTRIBUTES change it under this lock. */
-	ctx = perf_event_ctx_lock(event);
-	*attr = event->attr;
-	perf_event_ctx_unlock(event, ctx);
-
-	attr->size = sizeof(*attr);
-	attr->type = event->orig_type;
-	if (perf_persistent_config1_is_user_ptr(event))
-		attr->config1 = 0;
-}
-
 static void perf_persistent_fill_info(struct perf_persistent_event *pe,
 				      struct perf_persistent_info *info)
 {

@@ -234,11 +234,16 @@ static size_t perf_persistent_buffer_bytes(unsigned long nr_pages)
 	       nr_pages * sizeof(void *);
 }
 
-/* Allocate a buffer for an event that comes without one, charged to the current user. */
-static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event,
+/*
+ * Allocate a buffer for an event that comes without one, charged to the current user, unless
+ * it lies in memory that was reserved for the session.
+ */
+static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_persistent_event *pe,
 							unsigned long nr_pages)
 {
-	const struct perf_rb_memory *memory = &perf_rb_kernel_memory;
+	const struct perf_rb_memory *memory = perf_blackbox_memory(pe->session);
+	bool reserved = memory != &perf_rb_kernel_memory;
+	struct perf_event *event = pe->event;
 	struct perf_persistent_memory memory_cg = { };
 	struct perf_rb_charge charge = { };
 	struct perf_buffer *rb;
@@ -249,11 +254,13 @@ static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_event *event
 	if (err)
 		return ERR_PTR(err);
 
-	err = perf_persistent_charge(&memory_cg, perf_persistent_buffer_bytes(nr_pages));
-	if (err)
-		goto err_charge;
+	if (!reserved) {
+		err = perf_persistent_charge(&memory_cg, perf_persistent_buffer_bytes(nr_pages));
+		if (err)
+			goto err_charge;
+	}
 
-	err = -ENOMEM;
+	err = reserved ? -ENOSPC : -ENOMEM;
 	rb = rb_alloc(memory, nr_pages, event->attr.watermark ? event->attr.wakeup_watermark : 0,
 		      event->cpu, 0);
 	if (!rb)
@@ -477,7 +484,7 @@ int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pa
 	for (tries = 0; tries < PERF_PERSISTENT_ATTACH_TRIES; tries++) {
 		/* A hint: perf_persistent_adopt_buffer() looks again, with the lock. */
 		if (!spare && !READ_ONCE(event->rb)) {
-			spare = perf_persistent_alloc_buffer(event, nr_pages);
+			spare = perf_persistent_alloc_buffer(pe, nr_pages);
 			if (IS_ERR(spare)) {
 				err = PTR_ERR(spare);
 				spare = NULL;
@@ -518,6 +525,7 @@ void perf_persistent_put(struct perf_persistent_event *pe)
 		list_del(&pe->member_entry);
 	}
 
+	perf_blackbox_leave(pe);
 	perf_persistent_drop_buffer(pe);
 	perf_event_release_kernel(pe->event);
 	perf_persistent_uncharge(&pe->memory);

@@ -475,6 +475,7 @@ static void perf_persistent_session_release(struct kobject *kobj)
 
 	xa_destroy(&s->events);
 	xa_destroy(&s->next_index);
+	perf_blackbox_remove(s);
 	perf_persistent_put_owner(s);
 	kfree_rcu(s, rcu);
 }
@@ -651,6 +652,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 		xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index + 1),
 			 GFP_KERNEL_ACCOUNT);
 	}
+	perf_blackbox_join(pe);
 	perf_persistent_freeze_joined(pe);
 	perf_persistent_note_join(pe);
 	if (complete)
@@ -772,6 +774,7 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
  * @events: events without an owner
  * @nr: how many; at least one
  * @size: of each buffer, or 0
+ * @label: of the reserved region for the buffers, or NULL
  *
  * The caller holds the reference of a creator's file on each event, and drops it in any
  * case: if an event could not become a member, that ends the session with the others.
@@ -779,11 +782,12 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
  * Return: the session, with a reference, or an error pointer
  */
 struct perf_persistent_session *perf_persistent_make(const char *name, struct perf_event **events,
-						     unsigned int nr, unsigned long size)
+						     unsigned int nr, unsigned long size,
+						     const char *label)
 {
 	unsigned long nr_pages = DIV_ROUND_UP(size ?: PERF_PERSISTENT_DEFAULT_SIZE, PAGE_SIZE);
 	struct perf_persistent_session *s;
-	unsigned int i;
+	unsigned int i = 0;
 	int err;
 
 	guard(mutex)(&perf_persistent_mutex);
@@ -792,7 +796,11 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 	if (IS_ERR(s))
 		return s;
 
-	for (i = 0; i < nr; i++) {
+	err = label ? perf_blackbox_place(s, label) : 0;
+	if (err)
+		goto err_add;
+
+	for (; i < nr; i++) {
 		err = perf_persistent_add(s, events[i], roundup_pow_of_two(nr_pages),
 					  i == nr - 1);
 		if (err)

@@ -258,16 +258,24 @@ static int perf_persistent_ask_lsm(struct perf_persistent_session *s,
 	return 0;
 }
 
-static long perf_persistent_control(struct perf_persistent_session *s,
-				    int (*verb)(struct perf_persistent_session *s))
+/**
+ * perf_persistent_may_control - may the current task change the session?
+ * @s: the session
+ *
+ * Return: 0, -EPERM, or the error of the LSM
+ */
+int perf_persistent_may_control(struct perf_persistent_session *s)
 {
-	int err;
-
 	if (!perf_persistent_may_end(s))
 		return -EPERM;
 
-	err = perf_persistent_ask_lsm(s, security_perf_event_write);
-	return err ?: verb(s);
+	return perf_persistent_ask_lsm(s, security_perf_event_write);
+}
+
+static long perf_persistent_control(struct perf_persistent_session *s,
+				    int (*verb)(struct perf_persistent_session *s))
+{
+	return perf_persistent_may_control(s) ?: verb(s);
 }
 
 static long perf_persistent_session_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -293,7 +301,7 @@ static long perf_persistent_session_ioctl(struct file *file, unsigned int cmd, u
 	case _IOC_NR(PERF_EVENT_IOC_SESSION_THAW):
 		return perf_persistent_control(s, perf_persistent_thaw);
 	default:
-		return -ENOTTY;
+		return perf_blackbox_ioctl(s, cmd, uarg);
 	}
 }
 
