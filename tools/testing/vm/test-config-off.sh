@@ -7,7 +7,8 @@
 # base's, instruction by instruction, so that each of our ioctls ends in the base's ENOTTY.
 #
 # task_struct grows by one pointer for per-task PMU data, and by nothing on a kernel for
-# processors whose PMUs have none. Persistent events build without CONFIG_MEMCG.
+# processors whose PMUs have none. Persistent events build without CONFIG_MEMCG and without
+# the black box.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -40,11 +41,12 @@ compile()
 	compile_without "$OFF" $OPTIONS
 }
 
-# Without memory cgroups: persistent events are there, and charge none.
+# Without memory cgroups and black boxes: persistent events are there, and use neither.
 compile_without_memcg()
 {
-	compile_without "$NO_MEMCG" CONFIG_MEMCG &&
+	compile_without "$NO_MEMCG" CONFIG_MEMCG CONFIG_PERF_PERSISTENT_BLACKBOX &&
 		! grep '^CONFIG_MEMCG=' "$NO_MEMCG/.config" &&
+		! compgen -G "$NO_MEMCG/kernel/events/persistent/blackbox*.o" &&
 		[ -e "$NO_MEMCG/kernel/events/persistent/owner.o" ] &&
 		[ ! -e "$NO_MEMCG/kernel/events/persistent/memory.o" ]
 }
@@ -127,5 +129,5 @@ tap_run "our objects are left out" options_are_off
 tap_run "nothing in the host's objects refers to ours" no_symbols
 tap_run "perf_ioctl() is the base's" same_ioctl
 tap_run "task_struct grows by a pointer, and by nothing without per-task data" task_struct_size
-tap_run "kernel/events builds without memory cgroups" compile_without_memcg
+tap_run "kernel/events builds without memory cgroups and black boxes" compile_without_memcg
 tap_end

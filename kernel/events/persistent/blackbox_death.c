@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Black box: the last act of the kernel, and its orderly end
+ *
+ * How the kernel ends decides what the next boot finds in perf_blackbox_life::state:
+ *
+ *	reset, triple fault, power	LIVE	nothing runs, nothing is written
+ *	panic()				DEAD	panic notifier
+ *	crash kernel, kdump		DEAD	hook beside crash_save_vmcoreinfo(); panic()
+ *						starts the crash kernel before its notifiers,
+ *						and oops_end() without panic()
+ *	restart, halt, power off, kexec	CLEAN	reboot notifier
+ *
+ * panic() during an orderly shutdown makes it DEAD.
+ *
+ * The last act
+ * ------------
+ *
+ * It runs once, in any context, NMI included. It takes no lock and allocates nothing, as the
+ * CPU may have been stopped while it held any lock. The other CPUs may still run.
+ *
+ *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
+ *	those of what led to it.
+ *   2. Write who died where and why, and make the image DEAD.
+ *   3. Write the table of tasks, which names those whose records are in the buffers. The
+ *	list of tasks may be damaged: if this step crashes, the second one is complete.
+ *   4. Write back the caches.
+ *
+ * The list of images is only added to, and the memory of a buffer is never unmapped, so a
+ * pointer that is read from perf_blackbox::buffers can be followed. At worst it points to
+ * heap memory that was freed meanwhile, of which one word is then set to 1. The other CPUs
+ * can hardly use this memory again within that moment, and not for anything but the image.
+ *
+ * Caches
+ * ------
+ *
+ * A warm reset need not write back dirty cache lines; on x86 INIT keeps and RESET loses them.
+ * arch_wb_cache_pmem() writes back the image where the architecture has it. A reset without
+ * a last act may lose the newest lines: CRCs, and the checks of each record, find that.
+ */
+#include <linux/atomic.h>
+#include <linux/init.h>
+#include <linux/kdebug.h>
+#include <linux/libnvdimm.h>
+#include <linux/notifier.h>
+#include <linux/nmi.h>
+#include <linux/panic_notifier.h>
+#include <linux/perf_blackbox.h>
+#include <linux/rculist.h>
+#include <linux/reboot.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+
+#include "blackbox.h"
+
+/* Written back at once between two kicks of the watchdog */
+#define PERF_BLACKBOX_FLUSH_SIZE	SZ_16M
+
+/* Images of this boot; only added to, under perf_persistent_mutex */
+static LIST_HEAD(perf_blackbox_live);
+
+static atomic_t perf_blackbox_is_dead = ATOMIC_INIT(0);
+
+/* What the first oops was about; written once, by its CPU */
+static char perf_blackbox_oops[64];
+static atomic_t perf_blackbox_oopses = ATOMIC_INIT(0);
+
+static void perf_blackbox_flush(struct perf_blackbox *box)
+{
+#ifdef CONFIG_ARCH_HAS_PMEM_API
+	size_t offset, size;
+
+	for (offset = 0; offset < box->size; offset += size) {
+		size = min_t(size_t, box->size - offset, PERF_BLACKBOX_FLUSH_SIZE);
+		arch_wb_cache_pmem(perf_blackbox_at(box, offset), size);
+		touch_nmi_watchdog();
+	}
+#endif
+}
+
+static void perf_blackbox_pause(struct perf_blackbox *box)
+{
+	struct perf_buffer *rb;
+	u32 i;
+
+	for (i = 0; i < box->super->max_buffers; i++) {
+		rb = READ_ONCE(box->buffers[i]);
+		if (rb)
+			rb_toggle_paused(rb, true);
+	}
+}
+
+static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind,
+				     const char *reason)
+{
+	perf_blackbox_now(&death->clock);
+	death->kind = kind;
+	death->cpu = raw_smp_processor_id();
+	death->pid = task_pid_nr(current);
+	death->tgid = task_tgid_nr(current);
+	strscpy(death->comm, current->comm, sizeof(death->comm));
+
+	if (!reason)
+		reason = "";
+	if (*reason && *perf_blackbox_oops)
+		snprintf(death->reason, sizeof(death->reason), "%s (%s)", reason,
+			 perf_blackbox_oops);
+	else
+		strscpy(death->reason, *reason ? reason : perf_blackbox_oops,
+			sizeof(death->reason));
+}
+
+/* Returns false if there is no room. */
+static bool perf_blackbox_add_task(struct perf_blackbox *box, struct task_struct *t, u32 nr)
+{
+	struct perf_blackbox_task *task = perf_blackbox_tasks(box) + nr;
+
+	if (nr == box->super->max_tasks)
+		return false;
+
+	task->pid = task_pid_nr(t);
+	task->tgid = task_tgid_nr(t);
+	task->flags = t->flags & PF_KTHREAD ? PERF_BLACKBOX_TASK_KERNEL : 0;
+	strscpy(task->comm, t->comm, sizeof(task->comm));
+	return true;
+}
+
+/* Returns the number of tasks; tasks that come and go meanwhile may be missed. */
+static u32 perf_blackbox_list_tasks(struct perf_blackbox *box, bool *lost)
+{
+	struct task_struct *p, *t;
+	u32 nr = 0;
+
+	rcu_read_lock();
+	for_each_process_thread(p, t) {
+		*lost = !perf_blackbox_add_task(box, t, nr);
+		if (*lost)
+			break;
+		nr++;
+	}
+	rcu_read_unlock();
+	return nr;
+}
+
+static void perf_blackbox_bury(struct perf_blackbox *box, u32 kind, const char *reason)
+{
+	struct perf_blackbox_death *death = perf_blackbox_death(box);
+	bool lost = false;
+	u32 nr;
+
+	perf_blackbox_fill_death(death, kind, reason);
+	perf_blackbox_publish_entry(death, sizeof(*death));
+	WRITE_ONCE(perf_blackbox_life(box->super)->state, PERF_BLACKBOX_DEAD);
+
+	nr = perf_blackbox_list_tasks(box, &lost);
+	perf_blackbox_clear_entry(death);
+	death->nr_tasks = nr;
+	death->tasks_lost = lost;
+	death->tasks_crc = perf_blackbox_crc(perf_blackbox_tasks(box),
+					     nr * sizeof(struct perf_blackbox_task));
+	perf_blackbox_publish_entry(death, sizeof(*death));
+	perf_blackbox_flush(box);
+}
+
+static void perf_blackbox_die(u32 kind, const char *reason)
+{
+	struct perf_blackbox *box;
+
+	if (atomic_cmpxchg(&perf_blackbox_is_dead, 0, 1))
+		return;
+
+	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
+		perf_blackbox_pause(box);
+	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
+		perf_blackbox_bury(box, kind, reason);
+}
+
+/**
+ * perf_blackbox_crash - the crash kernel is about to be started
+ *
+ * Context: any, NMI included; called by __crash_kexec().
+ */
+void perf_blackbox_crash(void)
+{
+	perf_blackbox_die(PERF_BLACKBOX_DEATH_CRASH, NULL);
+}
+
+static int perf_blackbox_on_panic(struct notifier_block *nb, unsigned long code, void *message)
+{
+	perf_blackbox_die(PERF_BLACKBOX_DEATH_PANIC, message);
+	return NOTIFY_DONE;
+}
+
+/* First: others may not return. */
+static struct notifier_block perf_blackbox_panic_nb = {
+	.notifier_call	= perf_blackbox_on_panic,
+	.priority	= INT_MAX,
+};
+
+static int perf_blackbox_on_oops(struct notifier_block *nb, unsigned long code, void *data)
+{
+	struct die_args *args = data;
+
+	if (code == DIE_OOPS && args->str && !atomic_cmpxchg(&perf_blackbox_oopses, 0, 1))
+		strscpy(perf_blackbox_oops, args->str);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block perf_blackbox_oops_nb = {
+	.notifier_call	= perf_blackbox_on_oops,
+	.priority	= INT_MAX,
+};
+
+static int perf_blackbox_on_reboot(struct notifier_block *nb, unsigned long code, void *data)
+{
+	struct perf_blackbox *box;
+
+	/* Unless it is dead. */
+	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true) {
+		cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_LIVE,
+			PERF_BLACKBOX_CLEAN);
+		perf_blackbox_flush(box);
+	}
+	return NOTIFY_DONE;
+}
+
+/* Last: others may fail to stop what is theirs. */
+static struct notifier_block perf_blackbox_reboot_nb = {
+	.notifier_call	= perf_blackbox_on_reboot,
+	.priority	= INT_MIN,
+};
+
+/**
+ * perf_blackbox_watch - mark an image when the kernel ends
+ * @box: the image, of this boot
+ *
+ * Context: perf_persistent_mutex is held; may sleep.
+ */
+void perf_blackbox_watch(struct perf_blackbox *box)
+{
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	if (list_empty(&perf_blackbox_live)) {
+		atomic_notifier_chain_register(&panic_notifier_list, &perf_blackbox_panic_nb);
+		register_die_notifier(&perf_blackbox_oops_nb);
+		register_reboot_notifier(&perf_blackbox_reboot_nb);
+	}
+	list_add_tail_rcu(&box->entry, &perf_blackbox_live);
+}
