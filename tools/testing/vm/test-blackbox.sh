@@ -1,0 +1,370 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A machine that dies under load, again and again, and what the next boot finds of it in the
+# region of a black box. All boots are of one machine: a warm reset keeps its memory.
+#
+# usage: test-blackbox.sh		on the host
+#	 test-blackbox.sh guest		in the guest
+#
+# The boots, and how each of them ends:
+#
+#	1  panic in a task		box.0 is written
+#	2  reset from outside		box.1; QEMU saves the memory at this moment
+#	3  orderly restart		both are full: no session; box.1 is released
+#	4  orderly restart		box.1
+#	5  panic in an NMI		box.1 again; box.0 is released
+#	6  triple fault			box.0
+#	7  the end
+#
+# The results are in a file of the host's, as a machine that dies loses what it is about to
+# print. The guest asks the host for what only the host can do, by lines that begin with
+# "@host".
+set -uo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/tap.sh
+. "${BASH_SOURCE[0]%/*}/tap.sh"
+
+DEVICE=/sys/bus/event_source/devices/persistent
+LAST=$DEVICE/last
+SELFTESTS=$BUILD/patched/selftests
+# The buffers of system calls are overwritten many times a second; those of names are not.
+# shellcheck disable=SC2054 # the commas are the parameters'
+PARAMS=(
+	reserve_mem=8M:4096:box
+	reserve_mem=64K:4096:tiny
+	perf_persistent=box:raw_syscalls:sys_enter,task:task_rename:64K@box
+	perf_persistent=large:cpu-clock:16M@box
+	perf_persistent=small:cpu-clock@tiny
+	perf_persistent=nowhere:cpu-clock@no_such_label
+	unknown_nmi_panic
+	nokaslr
+)
+BOOTS=7
+
+# What the reader says of an image of the last boot, with the marker of boot $2
+read_image()
+{
+	"$SELFTESTS/blackbox_read" -t -f "marker-$2-" "$LAST/$1" >/tmp/text || {
+		cat /tmp/text
+		return 1
+	}
+}
+
+# Boot $2 has left box.$1, in the state $3: every record is whole, in order, of a known event
+# and, in each buffer, there are some. The marker was recorded right before the end.
+finds()
+{
+	read_image "box.$1" "$2" || return 1
+	if ! grep -qx "state $3" /tmp/text || ! grep -qx 'session 0 box' /tmp/text ||
+	   [ "$(grep -c '^buffer .* records [1-9]' /tmp/text)" != 4 ] ||
+	   [ "$(grep -c '^event ' /tmp/text)" != 4 ] ||
+	   grep -q "^found 0 " /tmp/text || ! grep -q "^found .* marker-$2-" /tmp/text; then
+		cat /tmp/text
+		return 1
+	fi
+}
+
+# The reason, and the names of those that died with the machine
+tells_death()
+{
+	grep "^death kind 1 .* reason $1" /tmp/text || {
+		grep '^death' /tmp/text
+		return 1
+	}
+	grep -qx 'task 1 1 init' /tmp/text && grep -qE '^task [0-9]+ [0-9]+ load$' /tmp/text &&
+		grep -qE '^task 2 2 kthreadd kernel$' /tmp/text
+}
+
+# No record is newer than the death.
+ends_with_death()
+{
+	awk '/^death/ { for (i = 1; i < NF; i++) if ($i == "time") death = $(i + 1) }
+	     /^buffer/ { for (i = 1; i < NF; i++) if ($i == "newest" && $(i + 1) > death) bad = 1 }
+	     END { exit bad || !death }' /tmp/text || { cat /tmp/text; return 1; }
+}
+
+tells_no_death()
+{
+	! grep '^death' /tmp/text
+}
+
+notes_are_there()
+{
+	grep -A3 '^notes of box: base number' /tmp/text | tail -n3 >/tmp/notes
+	printf '%s\n' 'base 10 newer base' 'addition 9 newer one' 'addition 9 newer two' |
+		diff - /tmp/notes
+}
+
+is_same()
+{
+	cmp "$LAST/$1" "$2"
+}
+
+# There are exactly these images.
+holds()
+{
+	local image
+	for image; do
+		printf '%s\n' "$image" "$image.release"
+	done | diff - <(ls $LAST)
+}
+
+holds_nothing()
+{
+	[ ! -d $LAST ] || [ -z "$(ls $LAST)" ]
+}
+
+is_recording()
+{
+	[ "$(cat $DEVICE/sessions/box/state)" = 0 ] &&
+		dmesg | grep "perf_persistent: region 'box': recording to 4096 KiB"
+}
+
+is_refused()
+{
+	[ ! -e $DEVICE/sessions/box ] &&
+		dmesg | grep "perf_persistent: region 'box' is full of what kernels left" &&
+		dmesg | grep -E 'cannot start perf_persistent=box:.*: -(EBUSY|16)'
+}
+
+errors_are_told()
+{
+	dmesg | grep "perf_persistent: there is no region 'no_such_label'" &&
+		dmesg | grep -E 'cannot start perf_persistent=nowhere:.*: -(ENODEV|19)' &&
+		dmesg | grep "perf_persistent: region 'tiny' is too small" &&
+		dmesg | grep -E 'cannot start perf_persistent=small:.*: -(ENOSPC|28)' &&
+		dmesg | grep "region 'box' has no room for a buffer of 16384 KiB" &&
+		dmesg | grep -E 'cannot start perf_persistent=large:.*: -(ENOSPC|28)' &&
+		[ "$(ls $DEVICE/sessions)" = box ]
+}
+
+# Not for ordinary users, and not for root without one of the capabilities. The file is
+# opened by root in any case: it is the opener who counts, and at each read.
+is_refused_to_others()
+{
+	local cap
+	! setpriv --reuid=65534 --clear-groups head -c 8 $LAST/box.0 || return 1
+	for cap in perfmon sys_admin; do
+		! setpriv --bounding-set=-$cap head -c 8 $LAST/box.0 || return 1
+	done
+	! setpriv --bounding-set=-sys_admin bash -c "echo 1 >$LAST/box.0.release" || return 1
+	! echo 0 >$LAST/box.0.release || return 1
+	head -c 8 $LAST/box.0 | grep PERFBBOX
+}
+
+release()
+{
+	echo 1 >"$LAST/$1.release" && read_image "$1" 0 && grep -x 'state released' /tmp/text
+}
+
+# The records that fit into a buffer beside 5000 bytes that a writer has reserved: whole, in
+# order, and as new as before.
+reader_cuts()
+{
+	"$SELFTESTS/blackbox_read" -d 5000 -o /tmp/cut "$OUT/image" >/tmp/before || return 1
+	"$SELFTESTS/blackbox_read" /tmp/cut >/tmp/after || { cat /tmp/after; return 1; }
+	paste -d' ' <(grep '^buffer' /tmp/before) <(grep '^buffer' /tmp/after) | awk '
+		{ print }
+		# nr cpu records bytes behind newest: the columns of the first, and of the second
+		$8 > 60000 { full++; if ($22 > $8 - 4900 || $12 != $26) bad = 1 }
+		END { exit bad || full != 2 }'
+}
+
+# ask WHAT...: have the host do it, and wait until it is done
+ask()
+{
+	local tries
+	rm -f "$OUT/answer"
+	echo "@host $*" >&3
+	for ((tries = 0; tries < 6000; tries++)); do
+		[ ! -e "$OUT/answer" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# Two tasks that keep both CPUs in system calls; their name is "load". Before, the buffers are
+# written several times over.
+start_load()
+{
+	local cpu
+	cp "$(command -v dd)" /tmp/load
+	for cpu in 0 1; do
+		taskset -c $cpu /tmp/load if=/dev/zero of=/dev/null bs=1 count=2000 2>/dev/null
+		taskset -c $cpu /tmp/load if=/dev/zero of=/dev/null bs=1 2>/dev/null &
+	done
+	for cpu in 0 1; do
+		taskset -c $cpu bash -c "echo marker-$1- >/proc/self/comm"
+	done
+}
+
+boot_1()
+{
+	tap_run "nothing was left by an earlier boot" holds_nothing
+	tap_run "the session records in the region" is_recording
+	tap_run "what cannot be placed says why" errors_are_told
+	tap_run "notes, memory and permissions of a session in a region" \
+		"$SELFTESTS/persistent_blackbox"
+}
+
+death_1()
+{
+	start_load 1
+	echo c >/proc/sysrq-trigger
+}
+
+boot_2()
+{
+	tap_run "panic: the records are whole, up to the end" finds 0 1 dead
+	tap_run "panic: the reason and the tasks are told" tells_death "sysrq triggered crash"
+	tap_run "panic: the death is the end" ends_with_death
+	tap_run "panic: the notes are there" notes_are_there
+	cat $LAST/box.0 >"$OUT/image"
+	tap_run "what is being overwritten is cut off" reader_cuts
+	tap_run "others may neither read nor release" is_refused_to_others
+	tap_run "this boot records in the other half" is_recording
+	tap_run "and leaves the first half alone" holds box.0
+}
+
+death_2()
+{
+	start_load 2
+	ask reset "$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")"
+	sleep 600
+}
+
+boot_3()
+{
+	tap_run "reset: the records are whole, up to the end" finds 1 2 live
+	tap_run "reset: there is no reason" tells_no_death
+	tap_run "reset: the image is the memory at that moment" is_same box.1 "$OUT/memory"
+	tap_run "the first death is kept" is_same box.0 "$OUT/image"
+	tap_run "two deaths: the session is refused" is_refused
+	tap_run "two deaths: both are shown" holds box.0 box.1
+	tap_run "the second is released" release box.1
+}
+
+boot_4()
+{
+	tap_run "the released half is used" is_recording
+	tap_run "the other one is kept" holds box.0
+	start_load 4
+	# The machine looks for leaked memory before it restarts: the load would hold that up.
+	jobs -p | xargs kill
+}
+
+boot_5()
+{
+	tap_run "an orderly restart is no death" is_recording
+	tap_run "after it, the same half is used" holds box.0
+	tap_run "the first death is still the same" is_same box.0 "$OUT/image"
+	tap_run "it is released" release box.0
+}
+
+death_5()
+{
+	start_load 5
+	ask nmi
+	sleep 600
+}
+
+boot_6()
+{
+	tap_run "panic in an NMI: the records are whole, up to the end" finds 1 5 dead
+	tap_run "panic in an NMI: the reason and the tasks are told" tells_death "NMI"
+	tap_run "panic in an NMI: the death is the end" ends_with_death
+	tap_run "the half of the released death is used" is_recording
+	tap_run "which is not shown any more" holds box.1
+}
+
+death_6()
+{
+	start_load 6
+	echo b >/proc/sysrq-trigger
+}
+
+boot_7()
+{
+	tap_run "triple fault: the records are whole, up to the end" finds 0 6 live
+	tap_run "triple fault: there is no reason" tells_no_death
+	tap_run "two deaths: both are shown, again" holds box.0 box.1
+	ask stop
+}
+
+guest()
+{
+	local boot
+	exec 3>&1
+	boot=$(($(cat "$OUT/boot" 2>/dev/null) + 1))
+	echo $boot >"$OUT/boot"
+	# Numbers go on where the boot before has stopped.
+	[ ! -e "$OUT/count" ] || read -r TAP_N TAP_BAD <"$OUT/count"
+	echo "# boot $boot" >>"$OUT/tap"
+	"boot_$boot" >>"$OUT/tap" 2>&1
+	echo "$TAP_N $TAP_BAD" >"$OUT/count"
+	if [ $boot = $BOOTS ]; then
+		tap_end >>"$OUT/tap"
+	elif declare -F "death_$boot" >/dev/null; then
+		"death_$boot" >>"$OUT/tap" 2>&1
+		sleep 600
+	fi
+}
+
+# qmp COMMAND...: each the name of a QMP command, and its arguments
+qmp()
+{
+	local command
+	{
+		echo '{"execute": "qmp_capabilities"}'
+		for command; do
+			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
+		done
+	} | timeout 300 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
+}
+
+# Do what the guest asks for.
+serve()
+{
+	local line word what save
+	while read -r line; do
+		[[ $line == "@host "* ]] || { printf '%s\n' "$line"; continue; }
+		read -r word what word <<<"${line%$'\r'}"
+		case $what in
+		reset)
+			save="\"val\": $((word)), \"size\": $((4 << 20))"
+			save+=", \"filename\": \"$OUT/memory\""
+			qmp "stop " "pmemsave $save" "system_reset " "cont "
+			;;
+		nmi) qmp "inject-nmi " ;;
+		stop) qmp "set-action \"reboot\": \"shutdown\"" ;;
+		esac
+		touch "$OUT/answer"
+	done
+}
+
+host()
+{
+	local rc=0
+	mkdir -p "$OUT"
+	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=${VARIANT:-patched} SMP=2 ACCEL=single \
+		MEM='' ICOUNT='' APPEND="${PARAMS[*]}" \
+		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
+		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
+	cat "$OUT/tap"
+	if [ $rc != 0 ] || ! grep -q '^1\.\.' "$OUT/tap"; then
+		echo "not ok the machine came through all $BOOTS boots (status $rc)"
+		exit 1
+	fi
+	! grep -q '^not ok' "$OUT/tap"
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	OUT=${OUT:-$BUILD/out/blackbox}
+	export OUT TIMEOUT=${TIMEOUT:-1100}
+	host
+fi
