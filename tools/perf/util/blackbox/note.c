@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf data note: store with a session of a black box what its records do not tell
+ *
+ * After a reset, nothing tells any more which tasks there were, what they had mapped, which
+ * modules were loaded, and the formats of tracepoints. These are stored as records of
+ * perf.data:
+ *
+ *	formats of the session's tracepoints
+ *	modules of the kernel
+ *	tasks, their names and mappings, with build-ids
+ *
+ * There is room for a part of the image only. If they do not fit, the mappings are left out;
+ * then the tasks, too.
+ */
+#include "blackbox.h"
+#include "../cloexec.h"
+#include "../debug.h"
+#include "../event.h"
+#include "../evlist.h"
+#include "../machine.h"
+#include "../persistent/persistent.h"
+#include "../symbol.h"
+#include "../synthetic-events.h"
+#include "../tool.h"
+#include "../trace-event.h"
+
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/perf_blackbox.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <subcmd/parse-options.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* How much of it is stored, from everything to the least */
+enum note_extent {
+	NOTE_ALL,
+	NOTE_WITHOUT_MAPS,
+	NOTE_WITHOUT_TASKS,
+	NOTE_EXTENTS,
+};
+
+/**
+ * struct note_writer - notes that are being collected
+ * @tool: its callbacks get synthesized records
+ * @f: where they go
+ * @bytes: the notes, when @f is closed
+ * @size: number of bytes
+ */
+struct note_writer {
+	struct perf_tool	tool;
+	FILE			*f;
+	char			*bytes;
+	size_t			size;
+};
+
+static int put_record(const struct perf_tool *tool, union perf_event *event,
+		      struct perf_sample *sample __maybe_unused,
+		      struct machine *machine __maybe_unused)
+{
+	struct note_writer *w = container_of(tool, struct note_writer, tool);
+
+	return fwrite(event, 1, event->header.size, w->f) == event->header.size ? 0 : -ENOMEM;
+}
+
+#ifdef HAVE_LIBTRACEEVENT
+/* The size is known when all of them are there. */
+static int put_formats(struct note_writer *w, struct evlist *evlist)
+{
+	struct perf_record_header_tracing_data record = {
+		.header = { .type = PERF_RECORD_HEADER_TRACING_DATA, .size = sizeof(record) },
+	};
+	FILE *tmp = tmpfile();
+	char *formats = NULL;
+	long size;
+	int err = -errno;
+
+	if (!tmp)
+		return err;
+	err = read_tracing_data(fileno(tmp), &evlist->core.entries);
+	size = lseek(fileno(tmp), 0, SEEK_END);
+	if (!err && size > 0)
+		formats = zalloc(PERF_ALIGN(size, (long)sizeof(u64)));
+	if (!formats || pread(fileno(tmp), formats, size, 0) != size) {
+		err = -EIO;
+	} else {
+		record.size = size;
+		fwrite(&record, 1, sizeof(record), w->f);
+		fwrite(formats, 1, PERF_ALIGN(size, (long)sizeof(u64)), w->f);
+	}
+	free(formats);
+	fclose(tmp);
+	return err;
+}
+#else
+static int put_formats(struct note_writer *w __maybe_unused,
+		       struct evlist *evlist __maybe_unused)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+static bool has_tracepoints(struct evlist *evlist)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT)
+			return true;
+	}
+	return false;
+}
+
+static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_extent extent)
+{
+	struct machine *machine = machine__new_host();
+	int err = 0;
+
+	if (!machine)
+		return -ENOMEM;
+	if (has_tracepoints(evlist) && put_formats(w, evlist))
+		pr_warning("The formats of the tracepoints cannot be stored: is tracefs mounted, and may this user read it?\n");
+	if (perf_event__synthesize_modules(&w->tool, put_record, machine) < 0)
+		pr_warning("The modules of the kernel cannot be stored: see /proc/sys/kernel/kptr_restrict.\n");
+	if (extent < NOTE_WITHOUT_TASKS)
+		err = perf_event__synthesize_threads(&w->tool, put_record, machine,
+						     /*needs_mmap=*/extent == NOTE_ALL,
+						     /*mmap_data=*/false,
+						     /*nr_threads_synthesize=*/1);
+	machine__delete(machine);
+	return err;
+}
+
+static int collect(struct note_writer *w, struct evlist *evlist, enum note_extent extent)
+{
+	int err;
+
+	perf_tool__init(&w->tool, /*ordered_events=*/false);
+	w->f = open_memstream(&w->bytes, &w->size);
+	if (!w->f)
+		return -ENOMEM;
+	err = put_notes(w, evlist, extent);
+	if (fclose(w->f) && !err)
+		err = -ENOMEM;
+	return err;
+}
+
+/* Return: the extent that was stored, or a negative errno. */
+static int store(int fd, struct evlist *evlist, struct perf_persistent_notes *arg)
+{
+	int err = -ENOSPC;
+
+	for (int extent = NOTE_ALL; extent < NOTE_EXTENTS && err == -ENOSPC; extent++) {
+		struct note_writer w = {};
+
+		err = collect(&w, evlist, extent);
+		*arg = (struct perf_persistent_notes) {
+			.size		= sizeof(*arg),
+			.data		= (unsigned long)w.bytes,
+			.data_size	= w.size,
+		};
+		if (!err && ioctl(fd, PERF_EVENT_IOC_SESSION_NOTES, arg))
+			err = -errno;
+		free(w.bytes);
+		if (!err)
+			return extent;
+	}
+	return err;
+}
+
+static void print_error(const char *name, int err)
+{
+	switch (err) {
+	case -EPERM:
+	case -EACCES:
+		pr_err("Notes of session %s can be stored by its owner, or with CAP_SYS_ADMIN: run perf as root.\n",
+		       name);
+		break;
+	case -ENXIO:
+		pr_err("Session %s is not in a black box: add @LABEL to its perf_persistent= on the kernel's command line.\n",
+		       name);
+		break;
+	case -ENOTTY:
+	case -EINVAL:
+		pr_err("This kernel has no black boxes: boot one with CONFIG_PERF_PERSISTENT_BLACKBOX.\n");
+		break;
+	case -ENOSPC:
+		pr_err("There is no room for notes of session %s: make its region larger.\n", name);
+		break;
+	default:
+		pr_err("Notes of session %s cannot be stored: %s.\n", name, strerror(-err));
+		break;
+	}
+}
+
+static int note_once(const char *name, int fd, struct evlist *evlist)
+{
+	static const char *const stored[NOTE_EXTENTS] = {
+		[NOTE_ALL]		= "",
+		[NOTE_WITHOUT_MAPS]	= ", without what tasks have mapped",
+		[NOTE_WITHOUT_TASKS]	= ", without tasks",
+	};
+	struct perf_persistent_notes arg;
+	int ret = store(fd, evlist, &arg);
+
+	if (ret < 0) {
+		print_error(name, ret);
+		return ret;
+	}
+	if (ret != NOTE_ALL)
+		pr_warning("The region is too small for all notes: %llu bytes fit.\n",
+			   (unsigned long long)arg.slot_size);
+	if (!quiet)
+		fprintf(stderr, "[ perf data note: stored %llu bytes with session %s%s ]\n",
+			(unsigned long long)arg.data_size, name, stored[ret]);
+	return 0;
+}
+
+/* Store them again after @every seconds; 0: only once. */
+static int note(const char *name, unsigned int every)
+{
+	struct persistent_session *ps;
+	struct evlist *evlist = NULL;
+	int fd, err = persistent__check_support();
+
+	if (err)
+		return err;
+	ps = persistent_session__open(name);
+	if (IS_ERR(ps))
+		return PTR_ERR(ps);
+	fd = persistent__open_session(ps->id);
+	err = fd < 0 ? fd : symbol__init(NULL);
+	if (!err) {
+		evlist = persistent_session__new_evlist(ps);
+		err = evlist ? 0 : -errno;
+	}
+	if (err) {
+		print_error(name, err);
+	} else {
+		symbol_conf.buildid_mmap2 = true;
+		err = note_once(name, fd, evlist);
+		while (!err && every) {
+			sleep(every);
+			err = note_once(name, fd, evlist);
+		}
+	}
+	evlist__delete(evlist);
+	if (fd >= 0)
+		close(fd);
+	persistent_session__close(ps);
+	return err;
+}
+
+static unsigned int note_every;
+
+static const char *const note_usage[] = {
+	"perf data note [<options>] <session>",
+	NULL
+};
+
+static const struct option note_options[] = {
+	OPT_UINTEGER(0, "every", &note_every,
+		     "Store the notes again after so many seconds, until killed"),
+	OPT_BOOLEAN('q', "quiet", &quiet, "Print warnings and errors only"),
+	OPT_INCR('v', "verbose", &verbose, "be more verbose"),
+	OPT_END()
+};
+
+/**
+ * cmd_data_note - perf data note
+ * @argc: number of arguments
+ * @argv: "note", its options, and the name of a session
+ *
+ * Return: 0 or a negative errno after a message.
+ */
+int cmd_data_note(int argc, const char **argv)
+{
+	argc = parse_options(argc, argv, note_options, note_usage, 0);
+	if (argc != 1) {
+		pr_err("perf data note takes the name of a session.\n");
+		return -1;
+	}
+	return note(argv[0], note_every);
+}

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf data recover: make a recording of what a dead machine has left
+ *
+ * Sources are the files of the kernel in .../persistent/last/, one for each image, or a file:
+ * the bytes of a region or an image, a raw dump of physical memory, or a core file. Each
+ * session becomes a recording. If there are several, their names are those of OUT, the region,
+ * the generation and the session.
+ *
+ * An image of a kernel that was shut down in order is no death, and one that was released was
+ * recovered before. Both are left out without --all.
+ *
+ * A recording is written with a hidden name and renamed when it is on disk. An image is
+ * released after that.
+ */
+#include "blackbox.h"
+#include "find.h"
+#include "formats.h"
+#include "recording.h"
+#include "../debug.h"
+#include "../flight/dump/dump.h"
+#include "../flight/dump/files.h"
+#include "../persistent/persistent.h"
+
+#include <api/fs/fs.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/zalloc.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LAST_DIR	PERSISTENT_SYSFS "/last"
+#define RELEASE		".release"
+
+/**
+ * struct source - a file with images
+ * @path: its name
+ * @name: how it is shown
+ * @is_last: the kernel offers it
+ * @bytes: its contents
+ * @size: bytes of these
+ * @is_mapping: @bytes is a mapping
+ * @found: the images
+ */
+struct source {
+	char			*path;
+	const char		*name;
+	bool			is_last;
+	void			*bytes;
+	u64			size;
+	bool			is_mapping;
+	struct blackbox_find	found;
+};
+
+/**
+ * struct recover - one call of the command
+ * @opts: its options
+ * @sources: the files
+ * @nr_sources: number of these
+ * @nr_images: images to be recovered
+ * @nr_sessions: sessions to be recovered
+ */
+struct recover {
+	const struct blackbox_options	*opts;
+	struct source			*sources;
+	size_t				nr_sources;
+	u32				nr_images;
+	u32				nr_sessions;
+};
+
+/* Sources */
+
+static void show_progress(u64 done, u64 size)
+{
+	static time_t began, shown;
+	time_t now = time(NULL);
+
+	if (!began) {
+		began = now;
+		shown = now;
+	}
+	if (!isatty(STDERR_FILENO) || now - began < 1 || (now == shown && done < size))
+		return;
+	shown = now;
+	fprintf(stderr, "\r[ perf data recover: searched %" PRIu64 " of %" PRIu64 " MiB ]%s",
+		done >> 20, size >> 20, done == size ? "\n" : "");
+}
+
+/* Files of sysfs cannot be mapped. */
+static int read_bytes(struct source *source, int fd)
+{
+	u64 room = source->size;
+
+	source->size = 0;
+	source->bytes = malloc(room ?: 1);
+	if (!source->bytes)
+		return -ENOMEM;
+	while (source->size < room) {
+		ssize_t n = read(fd, source->bytes + source->size, room - source->size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		source->size += n;
+	}
+	return 0;
+}
+
+static int get_bytes(struct source *source)
+{
+	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : 0;
+	if (!err) {
+		source->size = st.st_size;
+		source->bytes = mmap(NULL, source->size ?: 1, PROT_READ, MAP_PRIVATE, fd, 0);
+		source->is_mapping = source->bytes != MAP_FAILED;
+		if (!source->is_mapping)
+			err = read_bytes(source, fd);
+	}
+	close(fd);
+	return err;
+}
+
+static void print_read_error(const struct source *source, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		pr_err("There is no %s: name a file with an image, or use --list to see what the last boot left.\n",
+		       source->path);
+		break;
+	case -EPERM:
+	case -EACCES:
+		pr_err("%s cannot be read: it needs CAP_PERFMON and CAP_SYS_ADMIN, so run perf as root.\n",
+		       source->path);
+		break;
+	case -EINVAL:
+		pr_err("%s is no file: copy what it holds to a file first.\n", source->path);
+		break;
+	default:
+		pr_err("%s cannot be read: %s.\n", source->path, strerror(-err));
+		break;
+	}
+}
+
+/* Takes @path. */
+static int add_source(struct recover *rec, char *path, bool is_last)
+{
+	struct source *sources = reallocarray(rec->sources, rec->nr_sources + 1, sizeof(*sources));
+	struct source *source;
+	int err;
+
+	if (!sources || !path) {
+		free(path);
+		return -ENOMEM;
+	}
+	rec->sources = sources;
+	source = &sources[rec->nr_sources++];
+	*source = (struct source) { .path = path, .name = path, .is_last = is_last };
+	if (is_last)
+		source->name = strrchr(path, '/') + 1;
+	err = get_bytes(source);
+	if (err)
+		print_read_error(source, err);
+	else
+		err = blackbox_find__init(&source->found, source->bytes, source->size,
+					  show_progress);
+	return err;
+}
+
+/* LABEL.N belongs to LABEL and to LABEL.N. */
+static bool is_wanted(const char *name, const char *last)
+{
+	const char *dot = strrchr(name, '.');
+
+	if (!dot || !strcmp(dot, RELEASE))
+		return false;
+	if (!last || !strcmp(name, last))
+		return true;
+	return strlen(last) == (size_t)(dot - name) && !strncmp(name, last, dot - name);
+}
+
+static int add_last(struct recover *rec)
+{
+	struct dirent **names;
+	int nr, err = 0;
+	char *dir, *path;
+
+	if (asprintf(&dir, "%s/" LAST_DIR, sysfs__mountpoint() ?: "/sys") < 0)
+		return -ENOMEM;
+	nr = scandir(dir, &names, NULL, alphasort);
+	for (int i = 0; i < nr; i++) {
+		if (!err && *names[i]->d_name != '.' &&
+		    is_wanted(names[i]->d_name, rec->opts->last)) {
+			if (asprintf(&path, "%s/%s", dir, names[i]->d_name) < 0)
+				path = NULL;
+			err = add_source(rec, path, /*is_last=*/true);
+		}
+		free(names[i]);
+	}
+	if (nr >= 0)
+		free(names);
+	free(dir);
+	return err;
+}
+
+/* What the sessions of a source are */
+
+static bool is_selected(const struct recover *rec, const struct blackbox_image *image)
+{
+	return rec->opts->all || (image->state != PERF_BLACKBOX_CLEAN &&
+				  image->state != PERF_BLACKBOX_RELEASED);
+}
+
+static bool get_session(const struct recover *rec, const struct blackbox_image *image, u32 i,
+			struct perf_blackbox_session *entry)
+{
+	return blackbox_image__has_session(image, i, entry) &&
+	       (!rec->opts->session || !strcmp(rec->opts->session, entry->name));
+}
+
+static u32 max_sessions(const struct blackbox_image *image)
+{
+	return min(image->super.max_sessions, 256U);
+}
+
+typedef int (*session_fn_t)(struct recover *rec, const struct blackbox_image *image, u32 i);
+
+/* Call @fn for each session that is to be recovered. */
+static int visit_sessions(struct recover *rec, session_fn_t fn)
+{
+	struct perf_blackbox_session entry;
+	int err = 0;
+
+	for (size_t i = 0; i < rec->nr_sources; i++) {
+		struct source *source = &rec->sources[i];
+
+		for (size_t j = 0; j < source->found.nr; j++) {
+			const struct blackbox_image *image = &source->found.images[j];
+
+			if (!is_selected(rec, image))
+				continue;
+			for (u32 k = 0; k < max_sessions(image) && !err; k++) {
+				if (get_session(rec, image, k, &entry))
+					err = fn(rec, image, k);
+			}
+		}
+	}
+	return err;
+}
+
+/* Nothing to recover: say why. Return: -errno if something is there that cannot be read. */
+static int explain(const struct recover *rec)
+{
+	struct blackbox_find sum = {};
+	const char *where = rec->opts->image ?: rec->opts->last ?: "the last boot";
+
+	for (size_t i = 0; i < rec->nr_sources; i++) {
+		sum.nr += rec->sources[i].found.nr;
+		sum.copies += rec->sources[i].found.copies;
+		sum.foreign += rec->sources[i].found.foreign;
+		sum.version += rec->sources[i].found.version;
+		sum.damaged += rec->sources[i].found.damaged;
+	}
+	if (sum.nr && rec->opts->session) {
+		pr_err("There is no session %s in %s: use --list to see which there are.\n",
+		       rec->opts->session, where);
+		return -ENOENT;
+	}
+	if (sum.nr) {
+		pr_warning("No machine died: %s has images that were released, or whose kernel was shut down in order. Use --all to recover them.\n",
+			   where);
+		return 0;
+	}
+	if (sum.version) {
+		pr_err("%s has an image of another version: use the perf of the kernel that wrote it.\n",
+		       where);
+		return -EPROTONOSUPPORT;
+	}
+	if (sum.foreign) {
+		pr_err("%s has an image of a machine of the other byte order: use perf on such a machine.\n",
+		       where);
+		return -EPROTONOSUPPORT;
+	}
+	if (sum.copies) {
+		pr_err("%s has images, but none at its own address: cut the file so that it begins with the region or the image.\n",
+		       where);
+		return -EADDRNOTAVAIL;
+	}
+	if (sum.damaged) {
+		pr_err("%s has an image whose superblock is damaged: if the memory was saved in another way as well, try that.\n",
+		       where);
+		return -EBADMSG;
+	}
+	pr_warning("There is no black box image in %s.\n", where);
+	return 0;
+}
+
+/* --list */
+
+static void list_session(const struct blackbox_session *s)
+{
+	u64 bytes = 0, notes = 0;
+
+	for (size_t i = 0; i < s->nr_buffers; i++)
+		bytes += s->buffers[i].ring.size;
+	for (size_t i = 0; i < s->nr_notes; i++)
+		notes += s->notes[i].size;
+	printf("  session %s: %zu events, %zu buffers of %" PRIu64 " KiB, %" PRIu64
+	       " KiB of notes", s->entry.name, s->nr_events, s->nr_buffers, bytes >> 10,
+	       (notes + 1023) >> 10);
+	if (s->events_bad || s->buffers_bad || s->notes_bad)
+		printf("; damaged: %u events, %u buffers, %u notes", s->events_bad,
+		       s->buffers_bad, s->notes_bad);
+	printf("\n");
+}
+
+static int list_one(const struct blackbox_image *image, u32 i)
+{
+	struct blackbox_session s;
+	int err = blackbox_session__init(&s, image, i);
+
+	if (!err)
+		list_session(&s);
+	blackbox_session__exit(&s);
+	return err;
+}
+
+static void list_image(const struct source *source, const struct blackbox_image *image)
+{
+	char buf[40];
+	u64 perf;
+
+	printf("%s", source->name);
+	if (!source->is_last)
+		printf(" at 0x%" PRIx64, image->offset);
+	printf(": %s, region %s, generation %" PRIu64 ", kernel %s",
+	       blackbox_image__state_name(image), *image->super.label ? image->super.label : "-",
+	       (u64)image->super.generation, image->super.release);
+	if (image->has_death)
+		printf(", %s, CPU %d, %s[%d]: %s",
+		       blackbox__wall_clock(blackbox_image__death_time(image, 0, &perf), buf,
+					    sizeof(buf)) ?: "at an unknown time",
+		       image->death.cpu, image->death.comm, image->death.pid,
+		       blackbox_image__reason(image));
+	if (image->size < image->super.image_size)
+		printf(", cut off after %" PRIu64 " KiB", image->size >> 10);
+	printf("\n");
+}
+
+static int list(struct recover *rec)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < rec->nr_sources && !err; i++) {
+		struct source *source = &rec->sources[i];
+
+		nr += source->found.nr;
+		for (size_t j = 0; j < source->found.nr && !err; j++) {
+			const struct blackbox_image *image = &source->found.images[j];
+			struct perf_blackbox_session entry;
+
+			list_image(source, image);
+			for (u32 k = 0; k < max_sessions(image) && !err; k++) {
+				if (get_session(rec, image, k, &entry))
+					err = list_one(image, k);
+			}
+		}
+	}
+	return nr ? err : explain(rec);
+}
+
+/* Recordings */
+
+static char *make_name(const struct recover *rec, const struct blackbox_image *image,
+		       const char *session)
+{
+	char *name;
+	int len;
+
+	if (rec->nr_sessions == 1)
+		len = asprintf(&name, "%s", rec->opts->output);
+	else if (rec->nr_images == 1)
+		len = asprintf(&name, "%s.%s", rec->opts->output, session);
+	else
+		len = asprintf(&name, "%s.%s.%" PRIu64 ".%s", rec->opts->output,
+			       *image->super.label ? image->super.label : "region",
+			       (u64)image->super.generation, session);
+	return len < 0 ? NULL : name;
+}
+
+static int count_session(struct recover *rec, const struct blackbox_image *image __maybe_unused,
+			 u32 i __maybe_unused)
+{
+	rec->nr_sessions++;
+	return 0;
+}
+
+static void count(struct recover *rec)
+{
+	for (size_t i = 0; i < rec->nr_sources; i++) {
+		for (size_t j = 0; j < rec->sources[i].found.nr; j++)
+			rec->nr_images += is_selected(rec, &rec->sources[i].found.images[j]);
+	}
+	visit_sessions(rec, count_session);
+}
+
+/* Nothing is written if one of the files exists. */
+static int check_output(struct recover *rec, const struct blackbox_image *image, u32 i)
+{
+	struct perf_blackbox_session entry;
+	char *name = NULL;
+	int err = 0;
+
+	if (rec->opts->force || !blackbox_image__has_session(image, i, &entry))
+		return 0;
+	name = make_name(rec, image, entry.name);
+	if (!name)
+		return -ENOMEM;
+	if (!access(name, F_OK)) {
+		pr_err("%s exists: choose another name with -o, or use -f to overwrite it.\n",
+		       name);
+		err = -EEXIST;
+	}
+	free(name);
+	return err;
+}
+
+/* Write a file with a hidden name, and rename it. */
+static int write_file(const char *path, int (*put)(FILE *f, const void *arg), const void *arg,
+		      u64 *bytes)
+{
+	char *tmp = NULL;
+	int fd = dump__create_temporary(path, &tmp), err;
+	FILE *f;
+
+	if (fd < 0) {
+		free(tmp);
+		return fd;
+	}
+	f = fdopen(fd, "w");
+	if (!f) {
+		close(fd);
+		err = -ENOMEM;
+		goto out_unlink;
+	}
+	err = put(f, arg);
+	if (!err && (fflush(f) || fsync(fd)))
+		err = -errno;
+	if (!err && !fseeko(f, 0, SEEK_END))
+		*bytes = ftello(f);
+	if (fclose(f) && !err)
+		err = -errno;
+	if (!err && rename(tmp, path))
+		err = -errno;
+	if (!err)
+		dump__sync_directory(path);
+out_unlink:
+	if (err)
+		unlink(tmp);
+	free(tmp);
+	return err;
+}
+
+static int put_recording(FILE *f, const void *arg)
+{
+	return blackbox_recording__write(arg, f);
+}
+
+struct manifest_of {
+	const struct blackbox_recording	*r;
+	const char			*file;
+	u64				bytes;
+};
+
+static int put_manifest(FILE *f, const void *arg)
+{
+	const struct manifest_of *of = arg;
+
+	return blackbox_manifest__write(of->r, of->file, of->bytes, f);
+}
+
+static void tell(const struct blackbox_recording *r, const char *name)
+{
+	const struct blackbox_session *s = r->session;
+	double seconds = (double)(r->newest - r->oldest) / NSEC_PER_SEC;
+	u32 damaged = s->events_bad + s->buffers_bad + s->notes_bad;
+
+	if (!quiet)
+		fprintf(stderr, "[ perf data recover: wrote %" PRIu64 " samples of session %s ",
+			r->events, s->entry.name);
+	if (!quiet)
+		fprintf(stderr, "to %s: %.3f s, death: %s ]\n", name, seconds,
+			blackbox_image__reason(s->image));
+	if (r->given_up || r->notes_dropped || damaged)
+		pr_warning("%llu bytes of the buffers, %llu records of the notes and %u damaged entries were dropped: %s.json says what and why.\n",
+			   (unsigned long long)r->given_up, (unsigned long long)r->notes_dropped,
+			   damaged, name);
+}
+
+static int write_recording(struct blackbox_recording *r, const char *name)
+{
+	struct manifest_of of = { .r = r, .file = name };
+	bool is_same = blackbox_kernel__is_same(&r->session->image->super);
+	char *manifest;
+	u64 bytes;
+	int err;
+
+	err = blackbox_formats__make(r, is_same ? blackbox_kernel__format : NULL);
+	if (err)
+		return err;
+	if (r->formats_unknown)
+		pr_warning("The data of %u tracepoints cannot be shown: the notes do not have their formats, and %s.\n",
+			   r->formats_unknown,
+			   is_same ? "neither does this kernel" :
+				     "this is not the kernel that died");
+	if (asprintf(&manifest, "%s.json", name) < 0)
+		return -ENOMEM;
+	err = write_file(name, put_recording, r, &of.bytes) ?:
+	      write_file(manifest, put_manifest, &of, &bytes);
+	if (err)
+		pr_err("%s cannot be written: %s.\n", name, strerror(-err));
+	else
+		tell(r, name);
+	free(manifest);
+	return err;
+}
+
+static int recover_session(struct recover *rec, const struct blackbox_image *image, u32 i)
+{
+	struct blackbox_recording r = {};
+	struct blackbox_session s;
+	char *name = NULL;
+	int err;
+
+	err = blackbox_session__init(&s, image, i) ?: blackbox_session__cut(&s);
+	if (!err)
+		err = blackbox_recording__init(&r, &s);
+	if (err == -ENODATA) {
+		pr_warning("Session %s was left out: its events are damaged, or it has none.\n",
+			   s.entry.name);
+		err = 0;
+	} else if (!err) {
+		name = make_name(rec, image, s.entry.name);
+		err = name ? write_recording(&r, name) : -ENOMEM;
+	}
+	free(name);
+	blackbox_recording__exit(&r);
+	blackbox_session__exit(&s);
+	return err;
+}
+
+/* Only what was recovered before is released. */
+static int release(struct recover *rec)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < rec->nr_sources && !err; i++) {
+		char *path;
+		int fd;
+
+		if (asprintf(&path, "%s" RELEASE, rec->sources[i].path) < 0)
+			return -ENOMEM;
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, "1", 1) != 1) {
+			err = -errno;
+			pr_err("%s cannot be released: %s.\n", rec->sources[i].name,
+			       strerror(-err));
+		} else if (!quiet) {
+			fprintf(stderr, "[ perf data recover: released %s ]\n",
+				rec->sources[i].name);
+		}
+		if (fd >= 0)
+			close(fd);
+		free(path);
+	}
+	return err;
+}
+
+static int recover(struct recover *rec)
+{
+	int err;
+
+	count(rec);
+	if (!rec->nr_sessions) {
+		err = explain(rec);
+	} else {
+		err = visit_sessions(rec, check_output) ?:
+		      visit_sessions(rec, recover_session);
+	}
+	if (!err && rec->opts->release)
+		err = release(rec);
+	return err;
+}
+
+static int check_options(const struct blackbox_options *opts)
+{
+	if (opts->image && opts->last) {
+		pr_err("Use either --last or the name of a file.\n");
+		return -EINVAL;
+	}
+	if (opts->image && opts->release) {
+		pr_err("--release is for what the last boot left, not for a file: leave it out.\n");
+		return -EINVAL;
+	}
+	if (opts->list && opts->release) {
+		pr_err("Use --list and --release one after the other.\n");
+		return -EINVAL;
+	}
+	if (opts->session && opts->release) {
+		pr_err("--release applies to all sessions of an image: leave out --session.\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * blackbox__recover - make recordings of what a dead machine has left
+ * @opts: what is wanted
+ *
+ * Return: 0, also if there is nothing, or a negative errno after a message.
+ */
+int blackbox__recover(const struct blackbox_options *opts)
+{
+	struct recover rec = { .opts = opts };
+	int err = check_options(opts);
+
+	if (err)
+		return err;
+	err = opts->image ? add_source(&rec, strdup(opts->image), /*is_last=*/false) :
+			    add_last(&rec);
+	if (!err)
+		err = opts->list ? list(&rec) : recover(&rec);
+	if (err == -ENOMEM)
+		pr_err("There is not enough memory: a recovery takes about twice the size of the buffers.\n");
+	for (size_t i = 0; i < rec.nr_sources; i++) {
+		struct source *source = &rec.sources[i];
+
+		blackbox_find__exit(&source->found);
+		if (source->is_mapping)
+			munmap(source->bytes, source->size ?: 1);
+		else
+			free(source->bytes);
+		free(source->path);
+	}
+	free(rec.sources);
+	return err;
+}
