@@ -1,0 +1,998 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What perf data recover makes of the memory of a dead machine: images are made by hand, in
+ * states that a machine does not have at will, and damaged.
+ */
+#include "tests.h"
+#include "debug.h"
+#include "blackbox-image.h"
+#include "random-number.h"
+
+#include "util/blackbox/find.h"
+#include "util/blackbox/formats.h"
+#include "util/blackbox/recording.h"
+#include "util/data.h"
+#include "util/event.h"
+#include "util/evlist.h"
+#include "util/machine.h"
+#include "util/map.h"
+#include "util/sample.h"
+#include "util/session.h"
+#include "util/symbol.h"
+#include "util/thread.h"
+#include "util/tool.h"
+
+#include <byteswap.h>
+#include <elf.h>
+#include <errno.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MS		1000000ULL
+#define START		(2000 * MS)
+#define RING		8192
+#define ID(cpu)		(100 + (cpu))
+#define SIDEBAND_ID	200
+
+/**
+ * struct read_box - an image that has been read
+ * @find: the search for it
+ * @s: its first session
+ * @err: what failed
+ */
+struct read_box {
+	struct blackbox_find	find;
+	struct blackbox_session	s;
+	int			err;
+};
+
+static void *new_bytes(size_t size)
+{
+	return calloc(1, size);
+}
+
+static void close_box(struct read_box *rb)
+{
+	blackbox_session__exit(&rb->s);
+	blackbox_find__exit(&rb->find);
+}
+
+static int open_bytes(struct read_box *rb, const void *bytes, u64 size)
+{
+	memset(rb, 0, sizeof(*rb));
+	rb->err = blackbox_find__init(&rb->find, bytes, size, NULL);
+	if (!rb->err && !rb->find.nr)
+		rb->err = -ENOENT;
+	if (!rb->err)
+		rb->err = blackbox_session__init(&rb->s, &rb->find.images[0], 0);
+	if (!rb->err)
+		rb->err = blackbox_session__cut(&rb->s);
+	return rb->err;
+}
+
+static int open_box(struct read_box *rb, const struct box *box)
+{
+	return open_bytes(rb, box->bytes, BOX_SIZE);
+}
+
+/* A session with an event and a buffer on each of @nr_cpus CPUs */
+static void make_box(struct box *box, void *bytes, u32 nr_cpus, bool backward)
+{
+	struct perf_event_attr attr = box__attr(PERF_COUNT_SW_CPU_CLOCK);
+	u32 session;
+
+	attr.write_backward = backward;
+	box__init(box, bytes);
+	session = box__add_session(box, "flight");
+	for (u32 cpu = 0; cpu < nr_cpus; cpu++)
+		box__add_event(box, session, box__add_buffer(box, cpu, RING, backward), ID(cpu),
+			       &attr);
+}
+
+static void put_sample(struct box *box, u32 cpu, u64 ms)
+{
+	struct box_sample sample = box__sample(ID(cpu), cpu, 1000 + cpu, START + ms * MS);
+
+	box__write(box, cpu, &sample, sizeof(sample));
+}
+
+/* Samples [@first, @first + @nr) of put_sample(), and nothing else? */
+static int check_samples(const struct blackbox_buffer *buf, u64 first, u64 nr)
+{
+	const struct blackbox_cut *cut = &buf->cut;
+
+	TEST_ASSERT_EQUAL("number of records", (int)nr, (int)cut->nr);
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct box_sample sample = box__sample(ID(buf->cpu), buf->cpu, 1000 + buf->cpu,
+						       START + (first + i) * MS);
+
+		TEST_ASSERT_VAL("a record is another one",
+				!memcmp(cut->bytes + cut->spans[i].pos, &sample, sizeof(sample)));
+		TEST_ASSERT_VAL("its time", cut->spans[i].time == START + (first + i) * MS);
+	}
+	return TEST_OK;
+}
+
+static u64 count_dropped(const struct blackbox_cut *cut, enum blackbox_drop except)
+{
+	u64 bytes = 0;
+
+	for (int i = 0; i < BLACKBOX_DROP_MAX; i++) {
+		if (i != (int)except)
+			bytes += cut->bytes_dropped[i];
+	}
+	return bytes;
+}
+
+/* Runs @test with an image, which is freed. */
+static int with_box(int (*test)(struct box *box, void *bytes, bool backward), bool backward)
+{
+	void *bytes = new_bytes(BOX_SIZE);
+	struct box box;
+	int ret;
+
+	if (!bytes)
+		return TEST_FAIL;
+	ret = test(&box, bytes, backward);
+	free(bytes);
+	return ret;
+}
+
+static int with_both(int (*test)(struct box *box, void *bytes, bool backward))
+{
+	int ret = with_box(test, true);
+
+	return ret == TEST_OK ? with_box(test, false) : ret;
+}
+
+/* Ring buffers */
+
+static int check_whole(struct box *box, void *bytes, bool backward)
+{
+	struct read_box rb;
+	int ret;
+
+	make_box(box, bytes, 2, backward);
+	for (u64 i = 0; i < 20; i++) {
+		put_sample(box, 0, i);
+		put_sample(box, 1, i);
+	}
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("buffers", 2, (int)rb.s.nr_buffers);
+	ret = check_samples(&rb.s.buffers[0], 0, 20) ?: check_samples(&rb.s.buffers[1], 0, 20);
+	TEST_ASSERT_EQUAL("nothing is dropped", 0,
+			  (int)count_dropped(&rb.s.buffers[0].cut, BLACKBOX_OK));
+	TEST_ASSERT_VAL("it has not wrapped", !rb.s.buffers[0].cut.wrapped);
+	close_box(&rb);
+	return ret;
+}
+
+static int check_wrapped(struct box *box, void *bytes, bool backward)
+{
+	const u64 nr = 1000, fit = RING / sizeof(struct box_sample);
+	struct read_box rb;
+	int ret;
+
+	make_box(box, bytes, 1, backward);
+	for (u64 i = 0; i < nr; i++)
+		put_sample(box, 0, i);
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	ret = check_samples(&rb.s.buffers[0], nr - fit, fit);
+	TEST_ASSERT_VAL("it has wrapped", rb.s.buffers[0].cut.wrapped);
+	TEST_ASSERT_EQUAL("part of a record is left", RING % (int)sizeof(struct box_sample),
+			  (int)rb.s.buffers[0].cut.bytes_dropped[BLACKBOX_DROP_PARTIAL]);
+	TEST_ASSERT_EQUAL("nothing else is dropped", 0,
+			  (int)count_dropped(&rb.s.buffers[0].cut, BLACKBOX_DROP_PARTIAL));
+	close_box(&rb);
+	return ret;
+}
+
+static int test__buffers(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_whole) ?: with_both(check_wrapped);
+}
+
+/*
+ * A writer that has not published its records has overwritten the oldest ones, with what looks
+ * like older ones. Sizes divide that of the ring, so the records begin where old ones did.
+ */
+static int check_in_flight(struct box *box, void *bytes, bool backward)
+{
+	const u64 nr = 1000, size = 64, fit = RING / size, in_flight = 5;
+	struct { struct box_sample sample; u64 pad[2]; } wide = {};
+	struct perf_event_attr attr = box__attr(PERF_COUNT_SW_CPU_CLOCK);
+	struct read_box rb;
+	struct blackbox_cut *cut;
+
+	BUILD_BUG_ON(sizeof(wide) != 64);
+	make_box(box, bytes, 1, backward);
+	attr.sample_type |= PERF_SAMPLE_PERIOD | PERF_SAMPLE_PHYS_ADDR;
+	memcpy(box__event(box, 0)->attr, &attr, sizeof(attr));
+	box__seal_entry(box__event(box, 0), sizeof(struct perf_blackbox_event));
+	for (u64 i = 0; i < nr; i++) {
+		wide.sample = box__sample(ID(0), 0, 1000, START + i * MS);
+		wide.sample.header.size = sizeof(wide);
+		box__write(box, 0, &wide, sizeof(wide));
+	}
+	for (u64 i = 0; i < in_flight; i++) {
+		wide.sample = box__sample(ID(0), 0, 666, START);
+		wide.sample.header.size = sizeof(wide);
+		box__store(box, 0, &wide, sizeof(wide), sizeof(wide));
+	}
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	cut = &rb.s.buffers[0].cut;
+	TEST_ASSERT_EQUAL("records", (int)(fit - in_flight), (int)cut->nr);
+	for (size_t i = 0; i < cut->nr; i++) {
+		memcpy(&wide.sample, cut->bytes + cut->spans[i].pos, sizeof(wide.sample));
+		TEST_ASSERT_VAL("a record of the writer", wide.sample.tid == 1000);
+		TEST_ASSERT_VAL("the order", wide.sample.time ==
+				START + (nr - fit + in_flight + i) * MS);
+	}
+	TEST_ASSERT_EQUAL("in flight", (int)(in_flight * size),
+			  (int)cut->bytes_dropped[BLACKBOX_DROP_IN_FLIGHT]);
+	TEST_ASSERT_EQUAL("overwritten", (int)(in_flight * size),
+			  (int)cut->bytes_dropped[BLACKBOX_DROP_OVERWRITTEN]);
+	close_box(&rb);
+
+	/* One that has reserved more than all there is */
+	*box__head(box, 0) += backward ? -(u64)RING : RING;
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("nothing is intact", 0, (int)rb.s.buffers[0].cut.nr);
+	close_box(&rb);
+	return TEST_OK;
+}
+
+static int test__in_flight(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_in_flight);
+}
+
+/* A record that says something that cannot be is dropped, and no other one. */
+static int check_damage(struct box *box, u32 offset, u64 value, size_t size,
+			enum blackbox_drop why)
+{
+	const u64 nr = 20, which = 7;
+	const struct perf_blackbox_buffer *b = box__buffer(box, 0);
+	struct read_box rb;
+	u64 head, pos, left;
+
+	for (u64 i = 0; i < nr; i++)
+		put_sample(box, 0, i);
+	head = *box__data_head(box, 0);
+	pos = head + (nr - 1 - which) * sizeof(struct box_sample);
+	memcpy(box->bytes + b->data + (pos & (RING - 1)) + offset, &value, size);
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	left = why == BLACKBOX_DROP_SIZE ? nr - 1 - which : nr - 1;
+	TEST_ASSERT_EQUAL("records", (int)left, (int)rb.s.buffers[0].cut.nr);
+	TEST_ASSERT_VAL("the reason", rb.s.buffers[0].cut.bytes_dropped[why] >=
+			sizeof(struct box_sample));
+	TEST_ASSERT_EQUAL("no other reason", 0, (int)count_dropped(&rb.s.buffers[0].cut, why));
+	close_box(&rb);
+	return TEST_OK;
+}
+
+static int test__damaged_records(struct test_suite *test __maybe_unused,
+				 int subtest __maybe_unused)
+{
+	static const struct {
+		u32			offset;
+		u64			value;
+		size_t			size;
+		enum blackbox_drop	why;
+	} damages[] = {
+		{ offsetof(struct box_sample, header.size), 0, 2, BLACKBOX_DROP_SIZE },
+		{ offsetof(struct box_sample, header.size), 20, 2, BLACKBOX_DROP_SIZE },
+		{ offsetof(struct box_sample, header.size), 0xfff8, 2, BLACKBOX_DROP_SIZE },
+		{ offsetof(struct box_sample, header.type), 0, 4, BLACKBOX_DROP_TYPE },
+		{ offsetof(struct box_sample, header.type), 77, 4, BLACKBOX_DROP_TYPE },
+		{ offsetof(struct box_sample, id), 4711, 8, BLACKBOX_DROP_ID },
+		{ offsetof(struct box_sample, cpu), 1, 4, BLACKBOX_DROP_CPU },
+		{ offsetof(struct box_sample, time), 1, 8, BLACKBOX_DROP_TIME },
+		{ offsetof(struct box_sample, time), ~0ULL >> 1, 8, BLACKBOX_DROP_TIME },
+	};
+	void *bytes = new_bytes(BOX_SIZE);
+	int ret = bytes ? TEST_OK : TEST_FAIL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(damages) && ret == TEST_OK; i++) {
+		struct box box;
+
+		make_box(&box, bytes, 1, /*backward=*/true);
+		ret = check_damage(&box, damages[i].offset, damages[i].value, damages[i].size,
+				   damages[i].why);
+		if (ret != TEST_OK)
+			pr_debug("damage %zu\n", i);
+	}
+	free(bytes);
+	return ret;
+}
+
+/* Lengths and strings that exceed their record would lead readers of the file astray. */
+static int test__bodies(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	struct { struct box_sample sample; u64 nr, ips[2]; } chain = {};
+	struct perf_event_attr attr = box__attr(PERF_COUNT_SW_CPU_CLOCK);
+	struct blackbox_event event = { .attr = attr, .id = ID(0) };
+	struct blackbox_ids ids = { .events = &event, .nr = 1, .cpu = 0 };
+	struct box_comm comm = box__comm(ID(0), 0, 1, "a", START);
+	u64 time;
+
+	blackbox_event__init(&event);
+	TEST_ASSERT_EQUAL("a name", BLACKBOX_OK,
+			  blackbox_record__check(&ids, &comm, sizeof(comm), &time));
+	TEST_ASSERT_VAL("its time", time == START);
+	memset(comm.comm, 'a', sizeof(comm.comm));
+	TEST_ASSERT_EQUAL("a name without an end", BLACKBOX_DROP_BODY,
+			  blackbox_record__check(&ids, &comm, sizeof(comm), &time));
+
+	event.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	blackbox_event__init(&event);
+	chain.sample = box__sample(ID(0), 0, 1, START);
+	chain.sample.header.size = sizeof(chain);
+	chain.nr = 2;
+	TEST_ASSERT_EQUAL("a stack", BLACKBOX_OK,
+			  blackbox_record__check(&ids, &chain, sizeof(chain), &time));
+	for (u64 i = 0; i < 4; i++) {
+		static const u64 wrong[] = { 1, 3, 1ULL << 61, ~0ULL };
+
+		chain.nr = wrong[i];
+		TEST_ASSERT_EQUAL("a stack of another size", BLACKBOX_DROP_BODY,
+				  blackbox_record__check(&ids, &chain, sizeof(chain), &time));
+	}
+	return TEST_OK;
+}
+
+/* Directories and notes */
+
+/* What the CRC does not match is not used: an entry that is changed is as good as none. */
+static int check_crcs(struct box *box, void *bytes, bool backward)
+{
+	struct read_box rb;
+	struct blackbox_find find;
+
+	make_box(box, bytes, 2, backward);
+	put_sample(box, 0, 0);
+	put_sample(box, 1, 0);
+	box__event(box, 1)->cpu = 5;
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("events", 1, (int)rb.s.nr_events);
+	TEST_ASSERT_EQUAL("damaged events", 1, (int)rb.s.events_bad);
+	TEST_ASSERT_EQUAL("buffers", 1, (int)rb.s.nr_buffers);
+	close_box(&rb);
+
+	make_box(box, bytes, 2, backward);
+	put_sample(box, 0, 0);
+	put_sample(box, 1, 0);
+	box__buffer(box, 0)->cpu = 5;
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("buffers", 1, (int)rb.s.nr_buffers);
+	TEST_ASSERT_EQUAL("damaged buffers", 1, (int)rb.s.buffers_bad);
+	if (check_samples(&rb.s.buffers[0], 0, 1))
+		return TEST_FAIL;
+	close_box(&rb);
+
+	box__session(box, 0)->name[0] = 'F';
+	TEST_ASSERT_EQUAL("no session", -ENOENT, open_box(&rb, box));
+	close_box(&rb);
+
+	make_box(box, bytes, 1, backward);
+	box->super->text++;
+	TEST_ASSERT_EQUAL("no image", 0, blackbox_find__init(&find, bytes, BOX_SIZE, NULL));
+	TEST_ASSERT_EQUAL("found", 0, (int)find.nr);
+	TEST_ASSERT_EQUAL("damaged", 1, (int)find.damaged);
+	blackbox_find__exit(&find);
+
+	make_box(box, bytes, 1, backward);
+	box__add_task(box, 0, 1, "a");
+	box__die(box, "reason", 1, START);
+	box__add_task(box, 0, 1, "b");
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_VAL("the death", rb.find.images[0].has_death);
+	TEST_ASSERT_VAL("the tasks", rb.find.images[0].tasks_bad && !rb.find.images[0].nr_tasks);
+	close_box(&rb);
+	return TEST_OK;
+}
+
+/* Offsets and sizes that lead out of the image, with CRCs that match */
+static int check_offsets(struct box *box, void *bytes, bool backward)
+{
+	static const u64 wrong[] = {
+		BOX_SIZE, BOX_SIZE - RING / 2, ~0ULL, ~0ULL - RING + 1, 1ULL << 63,
+	};
+	struct read_box rb;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		make_box(box, bytes, 1, backward);
+		put_sample(box, 0, 0);
+		box__buffer(box, 0)->data = wrong[i];
+		box__seal_entry(box__buffer(box, 0), sizeof(struct perf_blackbox_buffer));
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		TEST_ASSERT_EQUAL("damaged buffers", 1, (int)rb.s.buffers_bad);
+		close_box(&rb);
+
+		make_box(box, bytes, 1, backward);
+		box__buffer(box, 0)->data_size = wrong[i];
+		box__seal_entry(box__buffer(box, 0), sizeof(struct perf_blackbox_buffer));
+		box__session(box, 0)->notes = wrong[i];
+		box__session(box, 0)->notes_size = wrong[ARRAY_SIZE(wrong) - 1 - i];
+		box__seal_entry(box__session(box, 0), sizeof(struct perf_blackbox_session));
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		TEST_ASSERT_EQUAL("damaged buffers", 1, (int)rb.s.buffers_bad);
+		close_box(&rb);
+
+		make_box(box, bytes, 1, backward);
+		box->super->buffers = wrong[i];
+		box->super->death = wrong[i];
+		box__seal(box);
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		TEST_ASSERT_EQUAL("damaged buffers", 1, (int)rb.s.buffers_bad);
+		close_box(&rb);
+	}
+	return TEST_OK;
+}
+
+static int test__directories(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_crcs) ?: with_both(check_offsets);
+}
+
+static int expect_notes(const struct box *box, const char *const *names, size_t nr)
+{
+	struct read_box rb;
+
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("notes", (int)nr, (int)rb.s.nr_notes);
+	for (size_t i = 0; i < nr; i++) {
+		const struct box_comm *comm = rb.s.notes[i].data;
+
+		TEST_ASSERT_VAL("a note", rb.s.notes[i].size == sizeof(*comm) &&
+				!strcmp(comm->comm, names[i]));
+	}
+	close_box(&rb);
+	return TEST_OK;
+}
+
+/* A write that was cut short loses no earlier one. */
+static int check_notes(struct box *box, void *bytes, bool backward)
+{
+	static const char *const names[] = { "old", "first", "second" };
+	static const char *const newer[] = { "new" };
+	struct box_comm comms[3], new_comm = box__comm(0, 0, 9, "new", 0);
+	u64 first, second, end, new_end;
+	u8 *slot;
+
+	for (int i = 0; i < 3; i++)
+		comms[i] = box__comm(0, 0, 1 + i, names[i], 0);
+	make_box(box, bytes, 1, backward);
+	if (expect_notes(box, NULL, 0))
+		return TEST_FAIL;
+	first = box__add_base(box, 0, 0, 1, START, &comms[0], sizeof(comms[0]));
+	second = box__add_addition(box, first, 1, 1, START, &comms[1], sizeof(comms[1]));
+	end = box__add_addition(box, second, 1, 2, START, &comms[2], sizeof(comms[2]));
+	if (expect_notes(box, names, 3))
+		return TEST_FAIL;
+
+	/* An addition whose bytes, or whose header, are not all there */
+	box->bytes[end - 1] ^= 1;
+	if (expect_notes(box, names, 2))
+		return TEST_FAIL;
+	box->bytes[end - 1] ^= 1;
+	box->bytes[second + offsetof(struct perf_blackbox_addition, clock)] ^= 1;
+	if (expect_notes(box, names, 2))
+		return TEST_FAIL;
+	box->bytes[second + offsetof(struct perf_blackbox_addition, clock)] ^= 1;
+
+	/* A base whose header is there, but not its bytes; and the other way around */
+	new_end = box__add_base(box, 0, 1, 2, START, &new_comm, sizeof(new_comm));
+	if (expect_notes(box, newer, 1))
+		return TEST_FAIL;
+	box->bytes[new_end - 1] ^= 1;
+	if (expect_notes(box, names, 3))
+		return TEST_FAIL;
+	box->bytes[new_end - 1] ^= 1;
+	slot = box->bytes + box__session(box, 0)->notes + BOX_SLOT;
+	memset(slot, 0, sizeof(struct perf_blackbox_notes));
+	if (expect_notes(box, names, 3))
+		return TEST_FAIL;
+
+	/* Additions of a base that was there before */
+	first = box__add_base(box, 0, 0, 3, START, &comms[0], sizeof(comms[0]));
+	return expect_notes(box, names, 1);
+}
+
+static int test__notes(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_notes, true);
+}
+
+/* Where images are found */
+
+static int expect_found(const void *bytes, u64 size, u64 offset, u32 nr, u32 copies)
+{
+	struct blackbox_find find;
+
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, bytes, size, NULL));
+	TEST_ASSERT_EQUAL("found", (int)nr, (int)find.nr);
+	TEST_ASSERT_EQUAL("copies", (int)copies, (int)find.copies);
+	if (nr)
+		TEST_ASSERT_VAL("where", find.images[0].offset == offset);
+	blackbox_find__exit(&find);
+	return TEST_OK;
+}
+
+static void put_image(u8 *memory, u64 offset, u64 phys, u64 generation)
+{
+	struct box box;
+
+	make_box(&box, memory + offset, 1, /*backward=*/true);
+	box.super->phys = phys;
+	box.super->region_phys = phys;
+	box.super->generation = generation;
+	box__seal(&box);
+}
+
+/* Copies come first, and have a greater generation. */
+static int test__own_address(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	const u64 size = 8 * BOX_SIZE;
+	u8 *memory = new_bytes(size);
+	int ret;
+
+	if (!memory)
+		return TEST_FAIL;
+	put_image(memory, 1 * BOX_SIZE, 4 * BOX_SIZE, 7);
+	put_image(memory, 2 * BOX_SIZE + BOX_PAGE, BOX_PHYS, 8);
+	put_image(memory, 4 * BOX_SIZE, 4 * BOX_SIZE, 3);
+	put_image(memory, 6 * BOX_SIZE, 4 * BOX_SIZE, 9);
+	ret = expect_found(memory, size, 4 * BOX_SIZE, 1, 3);
+
+	/* Bytes of a region, whose other half is one more image */
+	memset(memory, 0, size);
+	put_image(memory, 0, BOX_PHYS, 1);
+	put_image(memory, BOX_SIZE, BOX_PHYS + BOX_SIZE, 2);
+	put_image(memory, 4 * BOX_SIZE, BOX_PHYS, 3);
+	ret = ret ?: expect_found(memory, size, 0, 2, 1);
+
+	/* Nothing at its own address */
+	memset(memory, 0, size);
+	put_image(memory, BOX_SIZE, BOX_PHYS, 1);
+	ret = ret ?: expect_found(memory, size, 0, 0, 1);
+	free(memory);
+	return ret;
+}
+
+static int test__core_file(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	const u64 place = 3 * BOX_PAGE + 512, size = place + BOX_SIZE;
+	Elf64_Ehdr ehdr = {
+		.e_ident	= { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type		= ET_CORE,
+		.e_phoff	= sizeof(ehdr),
+		.e_phentsize	= sizeof(Elf64_Phdr),
+		.e_phnum	= 2,
+	};
+	Elf64_Phdr phdrs[2] = {
+		{ .p_type = PT_NOTE },
+		{ .p_type = PT_LOAD, .p_offset = place, .p_paddr = BOX_PHYS,
+		  .p_filesz = BOX_SIZE, .p_memsz = BOX_SIZE },
+	};
+	u8 *file = new_bytes(size);
+	int ret;
+
+	if (!file)
+		return TEST_FAIL;
+	put_image(file, place, BOX_PHYS, 1);
+	memcpy(file, &ehdr, sizeof(ehdr));
+	memcpy(file + sizeof(ehdr), phdrs, sizeof(phdrs));
+	ret = expect_found(file, size, BOX_PHYS, 1, 0);
+
+	/* Program headers that are not in the file, and a segment that is not */
+	ehdr.e_phnum = 0xffff;
+	memcpy(file, &ehdr, sizeof(ehdr));
+	ret = ret ?: expect_found(file, size, 0, 0, 0);
+	ehdr.e_phnum = 2;
+	phdrs[1].p_filesz = ~0ULL;
+	memcpy(file, &ehdr, sizeof(ehdr));
+	memcpy(file + sizeof(ehdr), phdrs, sizeof(phdrs));
+	ret = ret ?: expect_found(file, size, BOX_PHYS, 1, 0);
+	free(file);
+	return ret;
+}
+
+static int check_foreign(struct box *box, void *bytes, bool backward)
+{
+	struct blackbox_find find;
+
+	make_box(box, bytes, 1, backward);
+	box->super->magic = bswap_64(PERF_BLACKBOX_MAGIC);
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, bytes, BOX_SIZE, NULL));
+	TEST_ASSERT_VAL("other byte order", !find.nr && find.foreign == 1);
+	blackbox_find__exit(&find);
+
+	make_box(box, bytes, 1, backward);
+	box->super->version++;
+	box__seal(box);
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, bytes, BOX_SIZE, NULL));
+	TEST_ASSERT_VAL("other version", !find.nr && find.version == 1);
+	blackbox_find__exit(&find);
+	return TEST_OK;
+}
+
+static int test__foreign(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_foreign, true);
+}
+
+/* A kernel of 32 bits: positions wrap at 4 GiB. And a file that ends within a buffer. */
+static int check_others(struct box *box, void *bytes, bool backward)
+{
+	const u64 fit = RING / sizeof(struct box_sample), nr = 200;
+	u64 start = backward ? nr * sizeof(struct box_sample) / 2 :
+			       -(u64)(nr * sizeof(struct box_sample) / 2);
+	struct read_box rb;
+	int ret;
+
+	make_box(box, bytes, 1, backward);
+	box->super->long_size = sizeof(u32);
+	box__seal(box);
+	*box__head(box, 0) = (u32)start;
+	for (u64 i = 0; i < nr; i++) {
+		put_sample(box, 0, i);
+		*box__head(box, 0) = (u32)*box__head(box, 0);
+		box__publish(box, 0);
+	}
+	*box__head(box, 0) |= 0xabcdULL << 32;
+	/* Half of the ring's worth is after the wrap; it is far from position 0 in any case. */
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_VAL("records", rb.s.buffers[0].cut.nr == min(fit, nr / 2));
+	ret = check_samples(&rb.s.buffers[0], nr - rb.s.buffers[0].cut.nr,
+			    rb.s.buffers[0].cut.nr);
+	close_box(&rb);
+
+	make_box(box, bytes, 2, backward);
+	put_sample(box, 0, 0);
+	put_sample(box, 1, 0);
+	TEST_ASSERT_EQUAL("it is read", 0,
+			  open_bytes(&rb, bytes, box__buffer(box, 1)->data + RING / 2));
+	TEST_ASSERT_EQUAL("buffers", 1, (int)rb.s.nr_buffers);
+	TEST_ASSERT_EQUAL("damaged buffers", 1, (int)rb.s.buffers_bad);
+	ret = ret ?: check_samples(&rb.s.buffers[0], 0, 1);
+	close_box(&rb);
+	return ret;
+}
+
+static int test__others(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_others);
+}
+
+/* The recording */
+
+enum { NOTED, RENAMED, ALIVE, UNKNOWN, NR_TASKS };
+
+#define TID(task)	(1000 + (task))
+
+/**
+ * struct reader - reads a recording with perf's session
+ * @tool: its callbacks
+ * @samples: number of samples
+ * @time: of the last one
+ * @bad: a sample of a task that has another name then, or that is out of order
+ */
+struct reader {
+	struct perf_tool	tool;
+	u64			samples;
+	u64			time;
+	u64			bad;
+};
+
+static const char *expected_name(u32 tid, u64 time)
+{
+	switch (tid - TID(0)) {
+	case NOTED:
+		return "noted";
+	case RENAMED:
+		return time < START + 50 * MS ? ":1001" : "renamed";
+	case ALIVE:
+		return "alive";
+	default:
+		return ":1003";
+	}
+}
+
+static int read_sample(const struct perf_tool *tool, union perf_event *event __maybe_unused,
+		       struct perf_sample *sample, struct evsel *evsel __maybe_unused,
+		       struct machine *machine)
+{
+	struct reader *reader = container_of(tool, struct reader, tool);
+	struct thread *thread = machine__findnew_thread(machine, sample->pid, sample->tid);
+	const char *name = thread ? thread__comm_str(thread) : "";
+
+	if (strcmp(name, expected_name(sample->tid, sample->time)) ||
+	    sample->time < reader->time) {
+		pr_debug("%u at %llu is %s\n", sample->tid, (unsigned long long)sample->time, name);
+		reader->bad++;
+	}
+	reader->samples++;
+	reader->time = sample->time;
+	thread__put(thread);
+	return 0;
+}
+
+static int read_recording(const char *path, struct reader *reader)
+{
+	struct perf_data data = { .mode = PERF_DATA_MODE_READ, .path = path };
+	struct perf_session *session;
+	int err;
+
+	perf_tool__init(&reader->tool, /*ordered_events=*/true);
+	reader->tool.sample = read_sample;
+	reader->tool.comm = perf_event__process_comm;
+	reader->tool.fork = perf_event__process_fork;
+	reader->tool.exit = perf_event__process_exit;
+	reader->tool.mmap = perf_event__process_mmap;
+	reader->tool.mmap2 = perf_event__process_mmap2;
+	session = perf_session__new(&data, &reader->tool);
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+	err = perf_session__process_events(session);
+	if (!err && strcmp(perf_env__arch(&session->header.env), "x86"))
+		err = -EINVAL;
+	if (!err && session->evlist->core.nr_entries != 2)
+		err = -EINVAL;
+	if (!err && strcmp(evsel__name(evlist__first(session->evlist)), "cpu-clock"))
+		err = -EINVAL;
+	perf_session__delete(session);
+	return err;
+}
+
+static int write_box(const struct box *box, const char *path, char **manifest, u64 *unresolved)
+{
+	struct blackbox_recording r = {};
+	struct read_box rb;
+	size_t size;
+	FILE *f;
+	int err = open_box(&rb, box);
+
+	if (!err)
+		err = blackbox_recording__init(&r, &rb.s);
+	f = err ? NULL : fopen(path, "w");
+	if (f) {
+		err = blackbox_recording__write(&r, f);
+		fclose(f);
+		f = open_memstream(manifest, &size);
+	}
+	if (f) {
+		err = err ?: blackbox_manifest__write(&r, path, 1, f);
+		fclose(f);
+	}
+	*unresolved = r.unresolved;
+	blackbox_recording__exit(&r);
+	close_box(&rb);
+	return f ? err : -EIO;
+}
+
+/*
+ * The buffers say when a task got its name; the notes were written after that, and name it, too.
+ * A task that only the notes know has its name from the start; so has one that was alive.
+ */
+static void put_names(struct box *box)
+{
+	struct perf_event_attr attr = box__attr(PERF_COUNT_SW_DUMMY);
+	struct box_comm renamed = box__comm(SIDEBAND_ID, 0, TID(RENAMED), "renamed",
+					    START + 50 * MS);
+	struct box_comm notes[] = {
+		box__comm(0, 0, TID(NOTED), "noted", 0),
+		box__comm(0, 0, TID(RENAMED), "renamed", 0),
+	};
+	u32 buffer = box__add_buffer(box, 0, RING, /*backward=*/true);
+
+	box__add_event(box, 0, buffer, SIDEBAND_ID, &attr);
+	box__write(box, buffer, &renamed, sizeof(renamed));
+	box__add_base(box, 0, 0, 1, START + 60 * MS, notes, sizeof(notes));
+	box__add_task(box, 0, TID(ALIVE), "alive");
+	box__add_task(box, 1, TID(NOTED), "later");
+	box__die(box, "Kernel panic - \"test\"\n", 2, START + 100 * MS);
+}
+
+static int check_recording(struct box *box, void *bytes, bool backward)
+{
+	char path[] = "/tmp/perf-blackbox.XXXXXX", *manifest = NULL;
+	struct reader reader = {};
+	int fd = mkstemp(path);
+	u64 unresolved = 0;
+
+	TEST_ASSERT_VAL("temporary file", fd >= 0);
+	close(fd);
+	make_box(box, bytes, 2, backward);
+	for (u64 i = 0; i < 100; i++) {
+		for (u32 cpu = 0; cpu < 2; cpu++) {
+			u32 tid = TID((i + cpu) % NR_TASKS);
+			struct box_sample sample = box__sample(ID(cpu), cpu, tid,
+							       START + i * MS + cpu);
+
+			box__write(box, cpu, &sample, sizeof(sample));
+		}
+	}
+	put_names(box);
+	TEST_ASSERT_EQUAL("it is written", 0, write_box(box, path, &manifest, &unresolved));
+	TEST_ASSERT_EQUAL("it is read", 0, read_recording(path, &reader));
+	unlink(path);
+	TEST_ASSERT_EQUAL("samples", 200, (int)reader.samples);
+	TEST_ASSERT_EQUAL("names and order", 0, (int)reader.bad);
+	TEST_ASSERT_EQUAL("samples without a name", 50, (int)unresolved);
+	TEST_ASSERT_VAL("reason", strstr(manifest, "\"reason\": \"Kernel panic - \\\"test\\\"?\""));
+	TEST_ASSERT_VAL("samples in the manifest", strstr(manifest, "\"events\": 200,"));
+	TEST_ASSERT_VAL("trigger time", strstr(manifest, "\"trigger_time\": 2.100000000,"));
+	free(manifest);
+	return TEST_OK;
+}
+
+static int test__recording(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_recording, true);
+}
+
+/*
+ * perf opens no file in which the format of a tracepoint is missing: it is taken from the
+ * notes, or made up.
+ */
+static int check_formats(struct box *box, void *bytes, bool backward)
+{
+	struct { struct perf_record_header_tracing_data head; char formats[4096]; } note = {
+		.head.header = { .type = PERF_RECORD_HEADER_TRACING_DATA,
+				 .size = sizeof(note.head) },
+	};
+	struct perf_blackbox_event *event;
+	struct perf_event_attr attr;
+
+	make_box(box, bytes, 1, backward);
+	event = box__event(box, 0);
+	memcpy(&attr, event->attr, sizeof(attr));
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = 4711;
+	memcpy(event->attr, &attr, sizeof(attr));
+	box__put_string(event->name, sizeof(event->name), "made:event");
+	box__seal_entry(event, sizeof(*event));
+
+	for (int noted = 0; noted < 2; noted++) {
+		struct blackbox_recording r;
+		struct read_box rb;
+		char *field;
+
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		TEST_ASSERT_EQUAL("recording", 0, blackbox_recording__init(&r, &rb.s));
+		TEST_ASSERT_EQUAL("formats", 0, blackbox_formats__make(&r, NULL));
+		TEST_ASSERT_EQUAL("made up", noted ? 0 : 1, (int)r.formats_unknown);
+		TEST_ASSERT_VAL("size", r.formats_size && r.formats_size < sizeof(note.formats));
+		TEST_ASSERT_VAL("name", memmem(r.formats, r.formats_size,
+					       "name: event\nID: 4711\n", 21));
+		field = memmem(r.formats, r.formats_size, "common_pie;", 11);
+		TEST_ASSERT_VAL("field of the notes", noted ? !!field : !field);
+
+		/* The same formats with another field */
+		memcpy(note.formats, r.formats, r.formats_size);
+		field = memmem(note.formats, r.formats_size, "common_pid;", 11);
+		if (field)
+			field[9] = 'e';
+		note.head.size = r.formats_size;
+		box__add_base(box, 0, noted, noted + 1, START, &note,
+			      sizeof(note.head) + PERF_ALIGN(r.formats_size, (size_t)8));
+		blackbox_recording__exit(&r);
+		close_box(&rb);
+	}
+	return TEST_OK;
+}
+
+static int test__formats(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_formats, true);
+}
+
+/* Random damage */
+
+/* A record whose id and CPU are those of its buffer: what the checks promise */
+static bool is_plausible(const struct blackbox_item *item)
+{
+	const struct box_sample *sample = item->data;
+	const struct box_comm *comm = item->data;
+
+	switch (sample->header.type) {
+	case PERF_RECORD_SAMPLE:
+		return sample->id == ID(sample->cpu) && sample->cpu < 2 &&
+		       sample->header.size == sizeof(*sample);
+	case PERF_RECORD_COMM:
+		return memchr(comm->comm, '\0', sizeof(comm->comm));
+	default:
+		return true;
+	}
+}
+
+static int recover_damaged(const void *bytes, u64 size, u64 *samples)
+{
+	struct blackbox_recording r = {};
+	struct read_box rb;
+	int err = open_bytes(&rb, bytes, size);
+
+	if (!err)
+		err = blackbox_recording__init(&r, &rb.s);
+	for (size_t i = 0; i < r.nr_items && !err; i++) {
+		if ((i && r.items[i].time < r.items[i - 1].time) || !is_plausible(&r.items[i]))
+			err = -EFAULT;
+	}
+	*samples += r.events;
+	blackbox_recording__exit(&r);
+	close_box(&rb);
+	return err;
+}
+
+static int test__random_damage(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	const u64 nr = 300;
+	u8 *good = new_bytes(BOX_SIZE), *bad = new_bytes(BOX_SIZE);
+	u64 samples = 0, most = 0;
+	struct box box;
+	int err = 0;
+
+	if (!good || !bad)
+		return TEST_FAIL;
+	make_box(&box, good, 2, /*backward=*/true);
+	for (u64 i = 0; i < 1000; i++) {
+		put_sample(&box, 0, i);
+		put_sample(&box, 1, i);
+	}
+	put_names(&box);
+	err = recover_damaged(good, BOX_SIZE, &most);
+	for (u64 seed = 0; seed < nr && !err; seed++) {
+		u64 size = BOX_SIZE;
+
+		random_seed(seed);
+		memcpy(bad, good, BOX_SIZE);
+		for (u64 i = random_number(20); i; i--) {
+			u64 value = random_number(~0ULL), where = random_number(box.heap - 8);
+
+			/* Mostly where there is something. */
+			memcpy(bad + where, &value, 1 + random_number(8));
+		}
+		if (!random_number(4))
+			size = random_number(BOX_SIZE);
+		err = recover_damaged(bad, size, &samples);
+		if (err == -ENOENT || err == -ENODATA)
+			err = 0;
+		if (err)
+			pr_debug("seed %llu: %d\n", (unsigned long long)seed, err);
+	}
+	free(good);
+	free(bad);
+	TEST_ASSERT_EQUAL("damaged images", 0, err);
+	TEST_ASSERT_VAL("most is recovered", samples > most * nr / 3);
+	return TEST_OK;
+}
+
+static struct test_case tests__blackbox[] = {
+	TEST_CASE("Black box: ring buffers", buffers),
+	TEST_CASE("Black box: a writer in flight", in_flight),
+	TEST_CASE("Black box: damaged records", damaged_records),
+	TEST_CASE("Black box: lengths and strings", bodies),
+	TEST_CASE("Black box: damaged directories", directories),
+	TEST_CASE("Black box: notes that were cut short", notes),
+	TEST_CASE("Black box: copies in memory", own_address),
+	TEST_CASE("Black box: core file", core_file),
+	TEST_CASE("Black box: other byte order and version", foreign),
+	TEST_CASE("Black box: 32 bits, and a short file", others),
+	TEST_CASE("Black box: recording", recording),
+	TEST_CASE("Black box: formats of tracepoints", formats),
+	TEST_CASE("Black box: random damage", random_damage),
+	{ .name = NULL, }
+};
+
+struct test_suite suite__blackbox = {
+	.desc = "Black box of a dead machine",
+	.test_cases = tests__blackbox,
+};

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libFuzzer target for what perf data recover reads: black box images. Of the input, an image
+ * is made that looks like one of a kernel: sessions, buffers, events, records, notes. Then
+ * words of it are overwritten, CRCs are repaired or not, and its end is cut off. The
+ * properties: a recording is a whole perf.data whose records are in the order of time, have
+ * ids of its events only, and are no more than there is room for in the image.
+ *
+ * tests/shell/blackbox_fuzz.sh builds and runs it, in a directory of its own.
+ */
+#include "../blackbox-image.h"
+#include "../../util/blackbox/find.h"
+#include "../../util/blackbox/formats.h"
+#include "../../util/blackbox/recording.h"
+#include "../../util/flight/dump/part.h"
+#include "../../util/header.h"
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OUT		"out"
+#define MAX_RECORDS	64
+#define RING		BOX_PAGE
+
+/* What these want of perf */
+unsigned int page_size = 4096;
+char const perf_version_string[] = "test";
+
+static u8 bytes[BOX_SIZE] __aligned(BOX_PAGE);
+static struct box box;
+
+/* The input */
+
+static const uint8_t *input;
+static size_t left;
+
+static u64 take(size_t size)
+{
+	u64 value = 0;
+
+	size = min(size, left);
+	memcpy(&value, input, size);
+	input += size;
+	left -= size;
+	return value;
+}
+
+/* The image */
+
+static void put_record(u32 buffer, u64 id, u32 cpu, u64 *time)
+{
+	struct box_sample sample;
+	struct box_comm comm;
+	u8 raw[72] = {}, op = take(1);
+	size_t size;
+
+	*time += op >> 3;
+	switch (op & 7) {
+	case 0:
+		comm = box__comm(id, cpu, take(1), "a", *time);
+		box__write(&box, buffer, &comm, sizeof(comm));
+		break;
+	case 1:
+		/* A writer that does not end */
+		sample = box__sample(id, cpu, take(1), *time);
+		box__store(&box, buffer, &sample, sizeof(sample), take(1) % sizeof(sample));
+		break;
+	case 2:
+		size = min(left, (size_t)(op >> 3) + 8);
+		memcpy(raw, input, min(size, left));
+		input += size;
+		left -= size;
+		box__write(&box, buffer, raw, PERF_ALIGN(size, 8UL));
+		break;
+	default:
+		sample = box__sample(id, cpu, take(1), *time);
+		box__write(&box, buffer, &sample, sizeof(sample));
+		break;
+	}
+}
+
+static void put_notes(u32 session)
+{
+	u8 op = take(1), data[128] = {};
+	size_t size = min(left, (size_t)op & 127);
+	struct box_comm comm = box__comm(0, 0, take(1), "note", 0);
+	u64 pos;
+
+	pos = box__add_base(&box, session, op >> 7, 1, take(2), &comm, sizeof(comm));
+	size = min(left, size);
+	memcpy(data, input, size);
+	input += size;
+	left -= size;
+	box__add_addition(&box, pos, 1, 1, take(2), data, size);
+}
+
+static void put_session(u8 how)
+{
+	static const char *const names[] = { "a", "b" };
+	struct perf_event_attr attr = box__attr(how & 1 ? PERF_COUNT_SW_DUMMY :
+							  PERF_COUNT_SW_CPU_CLOCK);
+	u32 session = box__add_session(&box, names[box.nr_sessions]);
+	u64 time = 1000;
+
+	for (u32 cpu = 0; cpu < 2; cpu++) {
+		u32 buffer = box__add_buffer(&box, cpu, RING, how & 2);
+		u64 id = 10 * (1 + session) + cpu;
+		u8 nr = take(1) % MAX_RECORDS;
+
+		if (how & 4)
+			attr.sample_type |= take(4);
+		if (how & 2)
+			attr.type = take(1) & 2;
+		box__add_event(&box, session, buffer, id, &attr);
+		while (nr--)
+			put_record(buffer, id, cpu, &time);
+	}
+	if (how & 8)
+		put_notes(session);
+}
+
+static void repair(void)
+{
+	struct perf_blackbox_super *super = box.super;
+
+	for (u32 i = 0; i < box.nr_sessions; i++)
+		box__seal_entry(box__session(&box, i), sizeof(struct perf_blackbox_session));
+	for (u32 i = 0; i < box.nr_buffers; i++)
+		box__seal_entry(box__buffer(&box, i), sizeof(struct perf_blackbox_buffer));
+	for (u32 i = 0; i < box.nr_events; i++)
+		box__seal_entry(box__event(&box, i), sizeof(struct perf_blackbox_event));
+	super->magic = PERF_BLACKBOX_MAGIC;
+	super->version = PERF_BLACKBOX_VERSION;
+	super->size = sizeof(*super);
+	box__seal(&box);
+}
+
+/* Where there is something, mostly */
+static void damage(void)
+{
+	u64 pos = take(3), value = take(8);
+	u8 size = 1 + take(1) % 8;
+
+	switch (pos >> 22) {
+	case 0:
+		pos %= sizeof(struct perf_blackbox_super);
+		break;
+	case 1:
+		pos = BOX_SESSIONS_AT + pos % 1024;
+		break;
+	case 2:
+		pos = BOX_BUFFERS_AT + pos % 12288;
+		break;
+	default:
+		pos %= box.heap;
+		break;
+	}
+	memcpy(bytes + pos, &value, size);
+}
+
+/* What is written */
+
+static bool has_id(const struct blackbox_session *s, u64 id)
+{
+	for (size_t i = 0; i < s->nr_events; i++) {
+		if (s->events[i].id == id)
+			return true;
+	}
+	return false;
+}
+
+static void check_ids(const struct blackbox_session *s)
+{
+	for (size_t i = 0; i < s->nr_buffers; i++) {
+		const struct blackbox_buffer *buf = &s->buffers[i];
+
+		if (buf->cut.len > buf->ring.size)
+			abort();
+		for (size_t j = 0; j < buf->cut.nr; j++) {
+			const void *record = buf->cut.bytes + buf->cut.spans[j].pos;
+			const struct blackbox_event *event = &s->events[0];
+			struct perf_event_header header;
+			int pos;
+			u64 id;
+
+			memcpy(&header, record, sizeof(header));
+			pos = header.type == PERF_RECORD_SAMPLE ? 8 + 8 * event->id_sample :
+								  header.size - 8 * event->id_other;
+			if (buf->cut.spans[j].pos + header.size > buf->cut.len)
+				abort();
+			if (event->id_sample < 0 || event->id_other < 0)
+				continue;
+			memcpy(&id, record + pos, sizeof(id));
+			if (!has_id(s, id))
+				abort();
+		}
+	}
+}
+
+/* Without times it is no file of which part.c knows. */
+static void check_file(const struct blackbox_recording *r)
+{
+	const struct part_record *record;
+	struct part part;
+	u64 time = 0;
+	size_t nr = 0;
+	int err = part__open(&part, OUT);
+
+	while (!err && (record = part__peek(&part)) != NULL) {
+		if (record->time < time)
+			abort();
+		time = record->time;
+		nr++;
+		part__take(&part);
+	}
+	if (!err && (part.truncated || nr > r->nr_items))
+		abort();
+	for (size_t i = 1; i < r->nr_items; i++) {
+		if (r->items[i].time < r->items[i - 1].time)
+			abort();
+	}
+	part__close(&part);
+}
+
+static void write_session(struct blackbox_session *s)
+{
+	struct blackbox_recording r;
+	FILE *f;
+
+	if (blackbox_recording__init(&r, s) == 0) {
+		if (blackbox_formats__make(&r, NULL))
+			abort();
+		f = fopen(OUT, "w");
+		if (!f || blackbox_recording__write(&r, f))
+			abort();
+		fclose(f);
+		check_file(&r);
+		f = fopen(OUT ".json", "w");
+		if (!f || blackbox_manifest__write(&r, OUT, 1, f))
+			abort();
+		fclose(f);
+	}
+	blackbox_recording__exit(&r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct blackbox_find find;
+	struct blackbox_session s;
+	u8 how, *copy;
+	u64 len;
+
+	input = data;
+	left = size;
+	box__init(&box, bytes);
+	how = take(1);
+	put_session(how);
+	if (how & 16)
+		put_session(how >> 1);
+	box__add_task(&box, 0, take(1), "task");
+	if (how & 32)
+		box__die(&box, "reason", 1, take(2));
+	for (u8 i = take(1) & 15; i; i--)
+		damage();
+	if (how & 64)
+		repair();
+	/* Exactly as much memory as there are bytes, for the sanitizer to see what is beyond. */
+	len = how & 128 ? take(3) % BOX_SIZE : box.heap;
+	copy = malloc(len ?: 1);
+	memcpy(copy, bytes, len);
+	if (blackbox_find__init(&find, copy, len, NULL))
+		abort();
+	for (size_t i = 0; i < find.nr; i++) {
+		for (u32 j = 0; j < BOX_SESSIONS; j++) {
+			int err = blackbox_session__init(&s, &find.images[i], j) ?:
+				  blackbox_session__cut(&s);
+
+			if (!err) {
+				check_ids(&s);
+				write_session(&s);
+			}
+			blackbox_session__exit(&s);
+		}
+	}
+	blackbox_find__exit(&find);
+	free(copy);
+	return 0;
+}

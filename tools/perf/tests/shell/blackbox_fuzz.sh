@@ -1,0 +1,28 @@
+#!/bin/bash
+# Fuzzed images of dead machines
+# SPDX-License-Identifier: GPL-2.0
+#
+# Builds the libFuzzer target blackbox.c in tests/fuzz, and runs it for FUZZ_SECONDS (20 is
+# the default), but for at least FUZZ_RUNS images (300); see lib/fuzz.sh.
+set -euo pipefail
+# shellcheck source=lib/fuzz.sh
+. "$(dirname "$0")/lib/fuzz.sh"
+
+tools=${TOOLS:-$(cd "${BASH_SOURCE[0]%/*}/../../.." && pwd -P)}
+perf=$tools/perf
+blackbox=$perf/util/blackbox
+
+if [ ! -e "$tools/lib/zalloc.c" ]; then
+	echo "skip: TOOLS does not name the tools of a kernel tree"
+	exit 2
+fi
+
+fuzz_begin blackbox-fuzz
+fuzz_build blackbox -I"$perf/tests" -I"$perf/util" -I"$perf" \
+	-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
+	-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
+	"$perf/tests/fuzz/blackbox.c" \
+	"$blackbox"/{crc32,record,cut,image,find,names,recording,formats,perfdata,manifest}.c \
+	"$perf"/util/{json-writer,sample-layout}.c "$perf/util/flight/dump/part.c" \
+	"$tools"/lib/{ctype,rbtree,string,vsprintf,zalloc,hweight}.c
+fuzz_run blackbox "${FUZZ_RUNS:-300}" -len_control=0

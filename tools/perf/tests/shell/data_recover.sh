@@ -1,0 +1,205 @@
+#!/bin/bash
+# perf data recover: options, messages, and what other versions of perf read
+# SPDX-License-Identifier: GPL-2.0
+#
+# Images are made by lib/make_blackbox.py, which shares no code with perf. What is recovered
+# is read by BASE_PERF, if set, else by perf.
+set -euo pipefail
+
+READER=${BASE_PERF:-perf}
+MAKE=$(realpath "$(dirname "$0")/lib/make_blackbox.py")
+
+if ! command -v python3 >/dev/null; then
+	echo "skip: no python3"
+	exit 2
+fi
+
+dir=$(mktemp -d /tmp/perf-data-recover.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail()
+{
+	echo "$*"
+	[ ! -s log ] || cat log
+	exit 1
+}
+
+# says PATTERN COMMAND...: it succeeds, and prints this
+says()
+{
+	"${@:2}" >log 2>&1 || fail "failed: ${*:2}"
+	grep -q -e "$1" log || fail "'${*:2}' does not say '$1'"
+}
+
+# refuses PATTERN ARGUMENT...: one sentence that says what to do, and no file
+refuses()
+{
+	! perf data recover "${@:2}" >log 2>&1 || fail "succeeded: ${*:2}"
+	[ "$(wc -l <log)" = 1 ] || fail "not one line: ${*:2}"
+	grep -q -e "$1" log || fail "'${*:2}' does not say '$1'"
+	[ ! -e perf.data.recovered ] || fail "a file was written: ${*:2}"
+}
+
+# field NAME FILE: of a manifest
+field()
+{
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])' "$@"
+}
+
+only()
+{
+	[ "$(echo *)" = "$*" ] || fail "files: $(ls -A)"
+	[ -z "$(find . -name '.*.tmp')" ] || fail "a temporary file is left: $(ls -A)"
+}
+
+test_recording()
+{
+	"$MAKE" --reason 'Fatal exception' >image
+	says 'image at 0x0: dead, region made, generation 1, kernel 6.12.0-made,' \
+		perf data recover --list image
+	grep -q ', CPU 1, alive\[2002\]: Fatal exception$' log || fail "the death is not listed"
+	grep -qx '  session flight: 2 events, 2 buffers of 32 KiB, 1 KiB of notes' log ||
+		fail "the session is not listed"
+	says 'wrote 400 samples of session flight to out: 0.199 s, death: Fatal exception' \
+		perf data recover -o out image
+	only image log out{,.json}
+	[ "$(field reason out.json)" = 'Fatal exception' ] || fail "the reason in the manifest"
+	[ "$(field events out.json)" = 400 ] || fail "the samples in the manifest"
+	[ "$(field trigger_time out.json)" = 6.0 ] || fail "the time in the manifest"
+
+	"$READER" script -i out -F comm,tid,cpu,time,ip >text 2>/dev/null || fail "$READER script"
+	[ "$(wc -l <text)" = 400 ] || fail "samples: $(wc -l <text)"
+	[ "$(grep -cE '^ *(noted +2001|alive +2002) ' text)" = 400 ] ||
+		fail "names: $(awk '{ print $1, $2 }' text | sort | uniq -c)"
+	awk '{ print $4 }' text | sort -c -V || fail "not in the order of time"
+
+	# The kernel ran at another address than the one whose symbols are at hand.
+	printf '%s\n' 'ffffffff81000000 T _text' 'ffffffff81000000 T function_0' \
+		'ffffffff81000010 T function_1' 'ffffffff81000020 T function_2' \
+		'ffffffff81000030 T function_3' 'ffffffff81000040 T function_4' >kallsyms
+	"$READER" report -i out --stdio --kallsyms kallsyms -F sample,symbol 2>/dev/null |
+		grep -E '^ +100 +\[k\] function_[123]' >text || true
+	[ "$(wc -l <text)" = 3 ] || fail "symbols: $(cat text)"
+	rm -f out* text kallsyms
+}
+
+# Of an unknown kernel: the records can be read all the same.
+test_tracepoint()
+{
+	"$MAKE" --tracepoint >image
+	says 'The data of 1 tracepoints cannot be shown: .*this is not the kernel that died' \
+		perf data recover -o out image
+	"$READER" script -i out -F event >text 2>/dev/null || fail "$READER script"
+	[ "$(sort text | uniq -c | awk '{ print $1, $2 }')" = '400 made:event:' ] ||
+		fail "events: $(sort text | uniq -c)"
+	! "$READER" script -v -i out 2>&1 | grep -i -m1 'fail\|error' ||
+		fail "the format is not accepted"
+	rm out* text
+}
+
+test_several()
+{
+	"$MAKE" --sessions one,two,three --size 524288 >image
+	says 'of session two to out.two' perf data recover -o out image
+	only image log out.one out.one.json out.three out.three.json out.two out.two.json
+	rm out.*
+	says 'of session two to out:' perf data recover -o out --session two image
+	only image log out{,.json}
+	rm out{,.json}
+
+	# Both halves of a region, and a dump of memory with a copy
+	"$MAKE" >image
+	"$MAKE" --generation 2 --phys $((0x7c040000)) >>image
+	says 'of session flight to out.made.2.flight' perf data recover -o out image
+	[ -e out.made.1.flight ] || fail "the first death is missing"
+	rm out.*
+	head -c 65536 /dev/zero >memory
+	"$MAKE" --generation 9 >>memory
+	"$MAKE" --phys $((65536 + 262144)) >>memory
+	says 'memory at 0x50000: dead, region made, generation 1' perf data recover --list memory
+	[ "$(grep -c ' at 0x' log)" = 1 ] || fail "a copy was taken"
+	rm memory
+}
+
+test_files()
+{
+	"$MAKE" >image
+	perf data recover -q -o perf.data.kept image >log 2>&1
+	[ ! -s log ] || fail "not quiet"
+	echo precious >perf.data.kept
+	refuses 'perf.data.kept exists: .*-f' -o perf.data.kept image
+	[ "$(cat perf.data.kept)" = precious ] || fail "a file was overwritten"
+	says 'to perf.data.kept:' perf data recover -f -o perf.data.kept image
+	refuses 'cannot be written: No such file' -o none/out image
+	rm perf.data.kept*
+	perf data recover -q image
+	only image log perf.data.recovered perf.data.recovered.json
+	rm perf.data.*
+}
+
+test_states()
+{
+	"$MAKE" --state clean >image
+	says 'No machine died: .*--all' perf data recover image
+	only image log
+	says 'wrote 400 samples' perf data recover --all -o out image
+	"$MAKE" --state reset >image
+	says 'death: reset without a message' perf data recover -f -o out image
+	[ "$(field trigger_time out.json)" = 5.199000001 ] || fail "the time of a reset"
+	# Without a table of tasks
+	[ "$(field unresolved out.json)" = 200 ] || fail "samples without a name"
+	rm out*
+
+	head -c 1000000 /dev/urandom >image
+	says 'There is no black box image in image' perf data recover image
+	says 'There is no black box image in image' perf data recover --list image
+	: >image
+	says 'There is no black box image in image' perf data recover image
+	only image log
+}
+
+test_refusals()
+{
+	refuses 'There is no nothing: name a file' nothing
+	refuses 'is no file: copy' /dev/null
+	"$MAKE" --version 2 >image
+	refuses 'an image of another version: use the perf of the kernel' image
+	"$MAKE" --swap >image
+	refuses 'the other byte order: use perf on such a machine' image
+	"$MAKE" --damage >image
+	refuses 'superblock is damaged: ' image
+	head -c 65536 /dev/zero >memory
+	"$MAKE" >>memory
+	refuses 'none at its own address: cut the file' memory
+	rm memory
+	"$MAKE" >image
+	refuses 'There is no session other in image: use --list' --session other image
+	refuses 'Use either --last or the name of a file' --last made image
+	refuses 'not for a file: leave it out' --release image
+	refuses 'one after the other' --release --list
+	refuses 'leave out --session' --release --session flight
+	refuses 'one file at a time' image log
+}
+
+test_help()
+{
+	perf data --list-cmds >log || true
+	grep -qw 'recover note' log || fail "perf data does not complete recover and note"
+	! perf data note >log 2>&1 || fail "notes without a session"
+	grep -q 'takes the name of a session' log || fail "a session is not asked for"
+	perf data recover --list-opts >log || true
+	perf data recover -h >help 2>&1 || true
+	for option in output list session last release all force; do
+		grep -qw -e "--$option" log || fail "--$option is not completed"
+		grep -q -e "--$option" help || fail "--$option is not in the help"
+	done
+}
+
+test_recording
+test_tracepoint
+test_several
+test_files
+test_states
+test_refusals
+test_help
