@@ -172,6 +172,23 @@ reader_cuts()
 		END { exit bad || full != 2 }'
 }
 
+# perf of the base opens what perf data recover writes: a sample for each record that the reader
+# of the selftests has found, and names.
+recovers()
+{
+	local nr
+	perf data recover -q -o /tmp/box.data --last box.0 || return 1
+	"$BUILD/base/bin/perf" script -i /tmp/box.data -F comm,tid,cpu,event >/tmp/samples \
+		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
+	# The column of a buffer with its number of records
+	nr=$(awk '/^buffer/ { for (i = 1; i < NF; i++) if ($i == "records") n += $(i + 1) }
+		  END { print n }' /tmp/text)
+	echo "$nr records, $(wc -l </tmp/samples) samples"
+	[ "$nr" -gt 1000 ] && [ "$(wc -l </tmp/samples)" = "$nr" ] &&
+		grep -q '^ *load .*raw_syscalls:sys_enter' /tmp/samples &&
+		grep 'sysrq triggered crash' /tmp/box.data.json
+}
+
 # ask WHAT...: have the host do it, and wait until it is done
 ask()
 {
@@ -221,6 +238,7 @@ boot_2()
 	tap_run "panic: the reason and the tasks are told" tells_death "sysrq triggered crash"
 	tap_run "panic: the death is the end" ends_with_death
 	tap_run "panic: the notes are there" notes_are_there
+	tap_run "panic: perf recovers each record" recovers
 	cat $LAST/box.0 >"$OUT/image"
 	tap_run "what is being overwritten is cut off" reader_cuts
 	tap_run "others may neither read nor release" is_refused_to_others
