@@ -261,7 +261,7 @@ static int ctl__list(bool json, bool prometheus)
 			print_list(entries, nr);
 		recorders = flight_recorders__list(NULL, nr);
 		if (!nr && !recorders && !persistent__check_support())
-			puts("No persistent sessions; make one with: perf record -P NAME -e EVENTS -a");
+			puts("No persistent sessions. Make one: perf record -P NAME -e EVENTS -a");
 		err = min(recorders, 0);
 		if (!recorders && !persistent__is_supported())
 			err = -EOPNOTSUPP;

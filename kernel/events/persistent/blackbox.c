@@ -27,9 +27,13 @@
  * A region and its image of this boot are never freed. A session's entry is removed with the
  * session, an event's entry with the last user of the member, and a buffer's entry when the
  * buffer is freed, an RCU grace period after its last reference. So the memory of a buffer is
- * used again only when neither writers nor mappings are left. Pages of the region belong to
- * no allocator: they are reserved, keep their first reference forever, and are charged to
- * nobody. Their number is limited by the size of the region.
+ * used again only when neither writers nor mappings are left. A pipe may hold a page that was
+ * mapped, see vmsplice(2): such a page is not used again before it is let go. Pages of the
+ * region belong to no allocator: they are reserved, keep their first reference forever, and
+ * are charged to nobody. Their number is limited by the size of the region.
+ *
+ * An image is LIVE while there is a session in it. Without one it is CLEAN: nothing is lost
+ * with it.
  *
  * Locking
  * -------
@@ -71,15 +75,33 @@ static struct perf_blackbox *to_box(const struct perf_rb_memory *memory)
 
 /* Heap */
 
+/* The first of these pages that has a reference beside its own, or the page behind them */
+static unsigned long perf_blackbox_find_pinned(struct perf_blackbox *box, unsigned long start,
+					       unsigned long nr)
+{
+	unsigned long i;
+
+	for (i = start; i < start + nr; i++) {
+		if (page_ref_count(virt_to_page(box->heap + (i << PAGE_SHIFT))) != 1)
+			break;
+	}
+	return i;
+}
+
 static void *perf_blackbox_alloc_pages(struct perf_blackbox *box, unsigned long nr)
 {
-	unsigned long start;
+	unsigned long start = 0, pinned;
 
 	lockdep_assert_held(&box->lock);
 
-	start = bitmap_find_next_zero_area(box->used_pages, box->heap_pages, 0, nr, 0);
-	if (start >= box->heap_pages)
-		return NULL;
+	for (;; start = pinned + 1) {
+		start = bitmap_find_next_zero_area(box->used_pages, box->heap_pages, start, nr, 0);
+		if (start >= box->heap_pages)
+			return NULL;
+		pinned = perf_blackbox_find_pinned(box, start, nr);
+		if (pinned == start + nr)
+			break;
+	}
 
 	bitmap_set(box->used_pages, start, nr);
 	return box->heap + (start << PAGE_SHIFT);
@@ -246,6 +268,11 @@ static int perf_blackbox_set_up(struct perf_blackbox *box)
 	return 0;
 }
 
+static void perf_blackbox_mark_clean(struct perf_blackbox *box)
+{
+	cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_LIVE, PERF_BLACKBOX_CLEAN);
+}
+
 /* The image of this boot in a region; made for the first session there */
 static struct perf_blackbox *perf_blackbox_take(struct perf_blackbox_region *region)
 {
@@ -274,6 +301,7 @@ static struct perf_blackbox *perf_blackbox_take(struct perf_blackbox_region *reg
 	}
 
 	box->super = phys_to_virt(phys);
+	perf_blackbox_mark_clean(box);
 	err = perf_blackbox_set_up(box);
 	if (err)
 		goto err_free;
@@ -325,9 +353,8 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
 		__set_bit(nr, box->used_sessions);
 	}
 
-	/* Of what was there, only the headers could be taken for notes. */
-	memset(notes, 0, sizeof(struct perf_blackbox_notes));
-	memset(notes + slot, 0, sizeof(struct perf_blackbox_notes));
+	/* Sequence numbers begin at 1 again: additions of an earlier session could match. */
+	memset(notes, 0, 2 * slot);
 
 	scoped_guard(mutex, &box->notes_lock)
 		box->notes_end[nr] = (struct perf_blackbox_notes_end) { };
@@ -343,6 +370,7 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
 
 	s->box = box;
 	s->box_entry = nr;
+	cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_CLEAN, PERF_BLACKBOX_LIVE);
 	return 0;
 }
 
@@ -400,6 +428,8 @@ void perf_blackbox_remove(struct perf_persistent_session *s)
 	perf_blackbox_free_pages(box, perf_blackbox_at(box, session->notes),
 				 2 * session->notes_size >> PAGE_SHIFT);
 	__clear_bit(s->box_entry, box->used_sessions);
+	if (bitmap_empty(box->used_sessions, box->super->max_sessions))
+		perf_blackbox_mark_clean(box);
 	spin_unlock_bh(&box->lock);
 }
 

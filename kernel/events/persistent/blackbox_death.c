@@ -9,7 +9,8 @@
  *	crash kernel, kdump		DEAD	hook beside crash_save_vmcoreinfo(); panic()
  *						starts the crash kernel before its notifiers,
  *						and oops_end() without panic()
- *	restart, halt, power off, kexec	CLEAN	reboot notifier
+ *	restart, halt, power off, kexec	CLEAN	syscore_shutdown(), behind device_shutdown():
+ *						a shutdown that hangs before is no orderly end
  *
  * panic() during an orderly shutdown makes it DEAD.
  *
@@ -21,9 +22,11 @@
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.
- *   2. Write who died where and why, and make the image DEAD.
+ *   2. Write who died where and why, and make all images DEAD.
  *   3. Write the table of tasks, which names those whose records are in the buffers. The
- *	list of tasks may be damaged: if this step crashes, the second one is complete.
+ *	list of tasks may be damaged, and a fault on the way to the crash kernel would cost
+ *	the vmcore: each pointer is read by copy_from_kernel_nofault(), and the number of steps
+ *	is bounded.
  *   4. Write back the caches.
  *
  * The list of images is only added to, and the memory of a buffer is never unmapped, so a
@@ -39,6 +42,7 @@
  * a last act may lose the newest lines: CRCs, and the checks of each record, find that.
  */
 #include <linux/atomic.h>
+#include <linux/bitmap.h>
 #include <linux/init.h>
 #include <linux/kdebug.h>
 #include <linux/libnvdimm.h>
@@ -47,11 +51,14 @@
 #include <linux/panic_notifier.h>
 #include <linux/perf_blackbox.h>
 #include <linux/rculist.h>
-#include <linux/reboot.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/syscore_ops.h>
+#include <linux/uaccess.h>
 
 #include "blackbox.h"
 
@@ -63,9 +70,12 @@ static LIST_HEAD(perf_blackbox_live);
 
 static atomic_t perf_blackbox_is_dead = ATOMIC_INIT(0);
 
-/* What the first oops was about; written once, by its CPU */
+/* An oops is the reason of a death that comes so soon after it. */
+#define PERF_BLACKBOX_OOPS_NS		(10 * NSEC_PER_SEC)
+
+/* What the last oops was about, and when; two CPUs at a time may mix their texts */
 static char perf_blackbox_oops[64];
-static atomic_t perf_blackbox_oopses = ATOMIC_INIT(0);
+static u64 perf_blackbox_oops_time;
 
 static void perf_blackbox_flush(struct perf_blackbox *box)
 {
@@ -95,6 +105,8 @@ static void perf_blackbox_pause(struct perf_blackbox *box)
 static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind,
 				     const char *reason)
 {
+	const char *oops = "";
+
 	perf_blackbox_now(&death->clock);
 	death->kind = kind;
 	death->cpu = raw_smp_processor_id();
@@ -102,57 +114,110 @@ static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind
 	death->tgid = task_tgid_nr(current);
 	strscpy(death->comm, current->comm, sizeof(death->comm));
 
+	if (local_clock() - perf_blackbox_oops_time < PERF_BLACKBOX_OOPS_NS)
+		oops = perf_blackbox_oops;
 	if (!reason)
 		reason = "";
-	if (*reason && *perf_blackbox_oops)
-		snprintf(death->reason, sizeof(death->reason), "%s (%s)", reason,
-			 perf_blackbox_oops);
+	if (*reason && *oops)
+		snprintf(death->reason, sizeof(death->reason), "%s (%s)", reason, oops);
 	else
-		strscpy(death->reason, *reason ? reason : perf_blackbox_oops,
-			sizeof(death->reason));
+		strscpy(death->reason, *reason ? reason : oops, sizeof(death->reason));
 }
 
-/* Returns false if there is no room. */
+/* Returns false if there is no room, or the task cannot be read. */
 static bool perf_blackbox_add_task(struct perf_blackbox *box, struct task_struct *t, u32 nr)
 {
 	struct perf_blackbox_task *task = perf_blackbox_tasks(box) + nr;
+	char comm[TASK_COMM_LEN];
+	unsigned int flags;
+	pid_t pid, tgid;
 
-	if (nr == box->super->max_tasks)
+	if (nr == box->super->max_tasks ||
+	    get_kernel_nofault(pid, &t->pid) || get_kernel_nofault(tgid, &t->tgid) ||
+	    get_kernel_nofault(flags, &t->flags) ||
+	    copy_from_kernel_nofault(comm, t->comm, sizeof(comm)))
 		return false;
 
-	task->pid = task_pid_nr(t);
-	task->tgid = task_tgid_nr(t);
-	task->flags = t->flags & PF_KTHREAD ? PERF_BLACKBOX_TASK_KERNEL : 0;
-	strscpy(task->comm, t->comm, sizeof(task->comm));
+	task->pid = pid;
+	task->tgid = tgid;
+	task->flags = flags & PF_KTHREAD ? PERF_BLACKBOX_TASK_KERNEL : 0;
+	strscpy(task->comm, comm, sizeof(task->comm));
 	return true;
 }
 
-/* Returns the number of tasks; tasks that come and go meanwhile may be missed. */
+/* Returns false as perf_blackbox_add_task() does. */
+static bool perf_blackbox_add_threads(struct perf_blackbox *box, struct task_struct *p, u32 *nr)
+{
+	struct list_head *head, *pos;
+	struct signal_struct *signal;
+
+	if (get_kernel_nofault(signal, &p->signal))
+		return false;
+
+	head = &signal->thread_head;
+	for (pos = head;; ++*nr) {
+		if (get_kernel_nofault(pos, &pos->next))
+			return false;
+		if (pos == head)
+			return true;
+		if (!perf_blackbox_add_task(box, container_of(pos, struct task_struct,
+							      thread_node), *nr))
+			return false;
+	}
+}
+
+/*
+ * Returns the number of tasks. Those that come and go meanwhile may be missed. @lost: there is
+ * no room for all, or the list is damaged.
+ */
 static u32 perf_blackbox_list_tasks(struct perf_blackbox *box, bool *lost)
 {
-	struct task_struct *p, *t;
-	u32 nr = 0;
+	struct list_head *pos = &init_task.tasks;
+	u32 i, nr = 0;
 
+	*lost = true;
 	rcu_read_lock();
-	for_each_process_thread(p, t) {
-		*lost = !perf_blackbox_add_task(box, t, nr);
-		if (*lost)
+	for (i = 0; i <= box->super->max_tasks; i++) {
+		if (get_kernel_nofault(pos, &pos->next))
 			break;
-		nr++;
+		if (pos == &init_task.tasks) {
+			*lost = false;
+			break;
+		}
+		if (!perf_blackbox_add_threads(box, container_of(pos, struct task_struct, tasks),
+					       &nr))
+			break;
 	}
 	rcu_read_unlock();
 	return nr;
 }
 
-static void perf_blackbox_bury(struct perf_blackbox *box, u32 kind, const char *reason)
+/* Without one, nothing is lost with the image: the next boot need not keep it. */
+static bool perf_blackbox_has_sessions(struct perf_blackbox *box)
+{
+	return !bitmap_empty(box->used_sessions, box->super->max_sessions);
+}
+
+static void perf_blackbox_mark_dead(struct perf_blackbox *box, u32 kind, const char *reason)
 {
 	struct perf_blackbox_death *death = perf_blackbox_death(box);
-	bool lost = false;
-	u32 nr;
+
+	if (!perf_blackbox_has_sessions(box))
+		return;
 
 	perf_blackbox_fill_death(death, kind, reason);
 	perf_blackbox_publish_entry(death, sizeof(*death));
 	WRITE_ONCE(perf_blackbox_life(box->super)->state, PERF_BLACKBOX_DEAD);
+}
+
+static void perf_blackbox_name_tasks(struct perf_blackbox *box)
+{
+	struct perf_blackbox_death *death = perf_blackbox_death(box);
+	bool lost;
+	u32 nr;
+
+	if (!perf_blackbox_has_sessions(box))
+		return;
 
 	nr = perf_blackbox_list_tasks(box, &lost);
 	perf_blackbox_clear_entry(death);
@@ -161,7 +226,6 @@ static void perf_blackbox_bury(struct perf_blackbox *box, u32 kind, const char *
 	death->tasks_crc = perf_blackbox_crc(perf_blackbox_tasks(box),
 					     nr * sizeof(struct perf_blackbox_task));
 	perf_blackbox_publish_entry(death, sizeof(*death));
-	perf_blackbox_flush(box);
 }
 
 static void perf_blackbox_die(u32 kind, const char *reason)
@@ -174,7 +238,11 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_pause(box);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
-		perf_blackbox_bury(box, kind, reason);
+		perf_blackbox_mark_dead(box, kind, reason);
+	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
+		perf_blackbox_name_tasks(box);
+	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
+		perf_blackbox_flush(box);
 }
 
 /**
@@ -203,8 +271,11 @@ static int perf_blackbox_on_oops(struct notifier_block *nb, unsigned long code, 
 {
 	struct die_args *args = data;
 
-	if (code == DIE_OOPS && args->str && !atomic_cmpxchg(&perf_blackbox_oopses, 0, 1))
+	/* Those on the way to the end are its consequences. */
+	if (code == DIE_OOPS && args->str && !atomic_read(&perf_blackbox_is_dead)) {
 		strscpy(perf_blackbox_oops, args->str);
+		perf_blackbox_oops_time = local_clock();
+	}
 	return NOTIFY_DONE;
 }
 
@@ -213,7 +284,7 @@ static struct notifier_block perf_blackbox_oops_nb = {
 	.priority	= INT_MAX,
 };
 
-static int perf_blackbox_on_reboot(struct notifier_block *nb, unsigned long code, void *data)
+static void perf_blackbox_on_shutdown(void *data)
 {
 	struct perf_blackbox *box;
 
@@ -223,13 +294,14 @@ static int perf_blackbox_on_reboot(struct notifier_block *nb, unsigned long code
 			PERF_BLACKBOX_CLEAN);
 		perf_blackbox_flush(box);
 	}
-	return NOTIFY_DONE;
 }
 
-/* Last: others may fail to stop what is theirs. */
-static struct notifier_block perf_blackbox_reboot_nb = {
-	.notifier_call	= perf_blackbox_on_reboot,
-	.priority	= INT_MIN,
+static const struct syscore_ops perf_blackbox_syscore_ops = {
+	.shutdown	= perf_blackbox_on_shutdown,
+};
+
+static struct syscore perf_blackbox_syscore = {
+	.ops		= &perf_blackbox_syscore_ops,
 };
 
 /**
@@ -245,7 +317,7 @@ void perf_blackbox_watch(struct perf_blackbox *box)
 	if (list_empty(&perf_blackbox_live)) {
 		atomic_notifier_chain_register(&panic_notifier_list, &perf_blackbox_panic_nb);
 		register_die_notifier(&perf_blackbox_oops_nb);
-		register_reboot_notifier(&perf_blackbox_reboot_nb);
+		register_syscore(&perf_blackbox_syscore);
 	}
 	list_add_tail_rcu(&box->entry, &perf_blackbox_live);
 }

@@ -97,6 +97,9 @@ static bool lbr_snapshot_read(struct perf_branch_stack *stack)
 			break;
 		rdmsrl(x86_pmu.lbr_to + idx, to);
 		from = lbr_snapshot_from(from);
+		/* The upper bits are cycles: see intel_pmu_lbr_read_64(). */
+		if (x86_pmu.lbr_to_cycles)
+			to = (u64)((s64)(to << 16) >> 16);
 		if (!lbr_snapshot_is_user_call(from, to))
 			continue;
 		stack->entries[nr++] = (struct perf_branch_entry) { .from = from, .to = to };

@@ -171,7 +171,7 @@ struct perf_blackbox_life {
  * @clock: when
  * @comm: of the task, NUL-terminated
  * @nr_tasks: entries of the table of tasks that are filled in
- * @tasks_lost: 1 if there were tasks for which the table had no room
+ * @tasks_lost: 1 if tasks are missing: the table had no room, or the list was damaged
  * @tasks_crc: over @nr_tasks entries of the table
  * @__reserved: 0
  * @reason: the message of the panic or oops, NUL-terminated, may be empty

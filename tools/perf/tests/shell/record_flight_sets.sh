@@ -149,10 +149,12 @@ takes_the_configuration()
 
 refuses()
 {
-	fails_somehow "No set of events is called 'disk'. Sets of events: incident sched io syscalls" \
+	local sets='incident sched io syscalls'
+
+	fails_somehow "No set of events is called 'disk'. Sets of events: $sets" \
 		perf record -a --event-set sched,disk -o "$TMP/x" -- true
 	configure '[event-set]' '	mine = task-clock'
-	fails_somehow 'incident sched io syscalls mine' \
+	fails_somehow "$sets mine" \
 		perf record -a --event-set x -o "$TMP/x" -- true
 	unset PERF_CONFIG
 	configure '[flight]' '	event-set = none-such'
