@@ -571,12 +571,10 @@ fast_deliver(u16 type, struct perf_fast_hit hit, struct hlist_head *head, int rc
 	     node = rcu_dereference_sched(hlist_next_rcu(node))) {
 		struct perf_event *event = hlist_entry(node, struct perf_event, hlist_entry);
 		struct perf_event *out = event->parent ?: event;
-		unsigned int fast = event->fast;
 		struct event_filter *filter;
+		unsigned int fast;
 		bool done;
 
-		if (unlikely(!fast))
-			goto general;
 		/* only top level events have filters set */
 		filter = READ_ONCE(out->filter);
 		if (unlikely(filter) && !filter_match_preds(filter, hit.record))
@@ -584,6 +582,13 @@ fast_deliver(u16 type, struct perf_fast_hit hit, struct hlist_head *head, int rc
 		/* What follows is for hits that pass the filter: many do not. */
 		if (unlikely(event->hw.state & PERF_HES_STOPPED))
 			continue;
+		fast = event->fast;
+		if (unlikely(!fast)) {
+			/* As perf_tp_event_match(); no event with a template excludes the kernel. */
+			if (event->attr.exclude_kernel && !user_mode(hit.regs))
+				continue;
+			goto general;
+		}
 		if (unlikely(!fast_size(hit)))
 			goto general;
 		if (likely(fast & FAST_COMMON)) {

@@ -355,6 +355,30 @@ TEST_F(tp_changes, filter)
 		EXPECT_EQ(__NR_close, self->s.fast.samples[i].nr);
 }
 
+/* An event that excludes the kernel has no hits in it, with a filter or without. */
+TEST_F(tp_changes, without_kernel)
+{
+	struct perf_event_attr attr = common_attr(self->s.tracepoint, false, false);
+	struct side all = {}, filtered = {};
+
+	attr.exclude_kernel = 1;
+	all.fd = perf_event_open(&attr, 0, self->s.cpu);
+	ASSERT_GE(all.fd, 0);
+	filtered.fd = perf_event_open(&attr, 0, self->s.cpu);
+	ASSERT_GE(filtered.fd, 0);
+	ASSERT_EQ(0, ioctl(filtered.fd, PERF_EVENT_IOC_SET_FILTER, IS_CALL(__NR_close)));
+	ASSERT_EQ(0, ioctl(all.fd, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, ioctl(filtered.fd, PERF_EVENT_IOC_ENABLE, 0));
+	for_both(_metadata, &self->s, PERF_EVENT_IOC_ENABLE, 0);
+	hits(CALLS);
+	for_both(_metadata, &self->s, PERF_EVENT_IOC_DISABLE, 0);
+	EXPECT_EQ(CALLS, count_of(&self->s.fast));
+	EXPECT_EQ(0, count_of(&all));
+	EXPECT_EQ(0, count_of(&filtered));
+	close(all.fd);
+	close(filtered.fd);
+}
+
 /* What comes while a buffer is paused is counted, and told by the first record after. */
 TEST_F(tp_changes, paused)
 {
