@@ -25,6 +25,12 @@
  * take some, too, between any two writes to a register: these may be short, but must not
  * have a call of another task.
  *
+ * A sample is taken in a PMI. With FREEZE_LBRS_ON_PMI, that stops the LBRs.
+ *
+ * To lbr.c, fork() is a task without data in the place of another one, and exec() a call
+ * stack that starts anew: they are no more here. That events are inherited, and what a
+ * set-uid exec() leaves, is tested in the kselftest perf_ctx_data, on a software PMU.
+ *
  * This shows neither timing nor what real processors do beyond the SDM.
  */
 
@@ -160,12 +166,14 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
  * @select: LBR_SELECT, or LBR_CTL
  * @debugctl: DEBUGCTL
  * @tos: index of the newest entry; 0 for Arch LBR, where that never changes
+ * @frozen: a PMI has stopped them, where that does not clear DEBUGCTL.LBR
  * @entry: the entries, by the index of their registers
  */
 struct sim_lbr {
 	u64			select;
 	u64			debugctl;
 	u64			tos;
+	bool			frozen;
 	struct lbr_entry	entry[SIM_MAX_LBR];
 };
 
@@ -173,6 +181,7 @@ struct sim_lbr {
  * struct sim_model - what the processor is
  * @name: of the test case
  * @nr: depth of its LBRs
+ * @version: of its performance monitoring
  * @arch: it has Arch LBR
  * @xsave: it saves them by XSAVES
  * @format: PERF_CAPABILITIES' LBR format, where it is not Arch LBR
@@ -180,6 +189,7 @@ struct sim_lbr {
 struct sim_model {
 	const char	*name;
 	unsigned int	nr;
+	unsigned int	version;
 	bool		arch;
 	bool		xsave;
 	unsigned int	format;
@@ -247,6 +257,8 @@ static struct {
 	u64			samples;
 	u64			entries;
 	u64			nmis;		/* with a snapshot */
+	u64			writes;		/* of registers */
+	bool			immortal;	/* no task exits */
 	unsigned int		wrong;
 } sim;
 
@@ -274,7 +286,7 @@ static int *sim_first_cpu(int *cpu)
 	return cpu;
 }
 
-static struct task_struct *sim_current(void)
+static __maybe_unused struct task_struct *sim_current(void)
 {
 	return sim.cpu->running ? sim.cpu->running->task : &sim.idle;
 }
@@ -418,6 +430,7 @@ static void sim_wrmsr(u32 msr, u64 val)
 {
 	if (SIM_DATA_OF_TASK && !sim_random(64))
 		sim_nmi();
+	sim.writes++;
 	if (sim.model->arch && msr == MSR_ARCH_LBR_DEPTH) {
 		KUNIT_EXPECT_EQ(sim.test, val, (u64)sim.model->nr);
 		memset(sim.cpu->hw.entry, 0, sizeof(sim.cpu->hw.entry));
@@ -428,7 +441,27 @@ static void sim_wrmsr(u32 msr, u64 val)
 
 static bool sim_is_recording(const struct sim_lbr *hw)
 {
+	if (hw->frozen)
+		return false;
 	return sim.model->arch ? hw->select & ARCH_LBR_CTL_LBREN : hw->debugctl & DEBUGCTLMSR_LBR;
+}
+
+/* With FREEZE_LBRS_ON_PMI the processor stops them, by DEBUGCTL.LBR before version 4. */
+static void sim_begin_pmi(struct sim_lbr *hw)
+{
+	if (!(hw->debugctl & DEBUGCTLMSR_FREEZE_LBRS_ON_PMI))
+		return;
+	if (sim.model->version >= 4)
+		hw->frozen = true;
+	else
+		hw->debugctl &= ~DEBUGCTLMSR_LBR;
+}
+
+/* The end of intel_pmu_handle_irq(). Since version 4, the acknowledgment unfreezes. */
+static void sim_end_pmi(struct sim_lbr *hw)
+{
+	hw->frozen = false;
+	intel_pmu_lbr_enable_all(true);
 }
 
 static void sim_push(struct sim_lbr *lbr, struct lbr_entry entry)
@@ -472,8 +505,11 @@ static void sim_call(struct sim_task *t)
 	t->depth++;
 	if (!sim_is_recording(&t->cpu->hw))
 		return;
-	sim_push(&t->cpu->hw, entry);
 	sim_push(&t->private, entry);
+	/* How long it took since the branch before */
+	if (x86_pmu.lbr_to_cycles)
+		entry.to |= (t->calls * 0x4321) << 48;
+	sim_push(&t->cpu->hw, entry);
 }
 
 static void sim_return(struct sim_task *t)
@@ -714,7 +750,9 @@ static void sim_sample(struct sim_cpu *c)
 	struct perf_branch_stack *stack;
 
 	sim.cpu = c;
+	sim_begin_pmi(&c->hw);
 	intel_pmu_lbr_read();
+	sim_end_pmi(&c->hw);
 	sim.samples++;
 	sim.entries += c->cpuc->lbr_stack.nr;
 	sim_expect(c->running, "", c->cpuc->lbr_stack.nr, c->cpuc->lbr_entries);
@@ -774,7 +812,7 @@ static struct perf_event_pmu_context *sim_new_epc(struct kunit *test)
 static void sim_init_model(const struct sim_model *model)
 {
 	memset(&sim_x86_pmu, 0, sizeof(sim_x86_pmu));
-	x86_pmu.version = 4;
+	x86_pmu.version = model->version;
 	if (model->arch) {
 		intel_pmu_arch_lbr_init();
 		return;
@@ -866,8 +904,10 @@ static void sim_run(bool toggle, bool data)
 			sim_execute(c->running);
 			sim_sample(c);
 		}
-		if (!sim_random(32))
+		if (!sim_random(32) && !sim.immortal)
 			sim_replace(&sim.tasks[sim_random(SIM_TASKS)]);
+		if (!(i % 1024))
+			cond_resched();
 	}
 }
 
@@ -920,11 +960,12 @@ static void lbr_test_exit(struct kunit *test)
 /* The cases */
 
 static const struct sim_model sim_models[] = {
-	{ "Haswell, 16 deep", 16, .format = LBR_FORMAT_EIP_FLAGS2 },
-	{ "Skylake, 32 deep", 32, .format = LBR_FORMAT_INFO },
-	{ "Arch LBR, 32 deep", 32, .arch = true },
-	{ "Arch LBR, 16 deep", 16, .arch = true },
-	{ "Arch LBR, 32 deep, by XSAVES", 32, .arch = true, .xsave = true },
+	{ "Haswell, 16 deep", 16, 3, .format = LBR_FORMAT_EIP_FLAGS2 },
+	{ "Goldmont, 32 deep", 32, 4, .format = LBR_FORMAT_TIME },
+	{ "Skylake, 32 deep", 32, 4, .format = LBR_FORMAT_INFO },
+	{ "Arch LBR, 32 deep", 32, 5, .arch = true },
+	{ "Arch LBR, 16 deep", 16, 5, .arch = true },
+	{ "Arch LBR, 32 deep, by XSAVES", 32, 5, .arch = true, .xsave = true },
 };
 
 static void sim_describe(const struct sim_model *model, char *desc)
@@ -934,15 +975,30 @@ static void sim_describe(const struct sim_model *model, char *desc)
 
 KUNIT_ARRAY_PARAM(lbr, sim_models, sim_describe);
 
-/* Each task has an event of its own: what the base could do as well. */
-static void lbr_per_task(struct kunit *test)
+static void sim_per_task(struct kunit *test, bool immortal)
 {
 	sim_begin(test, test->param_value);
 	kunit_info(test, "%u bytes for a task\n", kmem_cache_size(sim.pmu.task_ctx_cache));
+	sim.immortal = immortal;
 	sim_own_events(test, 1);
 	sim_run(false, true);
 	sim_end(test);
 	KUNIT_EXPECT_GT(test, sim.samples, (u64)SIM_SWITCHES);
+}
+
+/* Each task has an event of its own: what the base could do as well. */
+static void lbr_per_task(struct kunit *test)
+{
+	sim_per_task(test, true);
+}
+
+/*
+ * Tasks exit, and new ones get the memory of their data. That was saved as often as the old
+ * one now and then: what a CPU has left of the old task is not the new one's.
+ */
+static void lbr_per_task_exits(struct kunit *test)
+{
+	sim_per_task(test, false);
 }
 
 /* System-wide call stacks are those of per-task events, in depth and content. */
@@ -1005,7 +1061,6 @@ static void lbr_without_data(struct kunit *test)
 	KUNIT_EXPECT_LT(test, 3 * without, 2 * with);
 }
 
-#if SIM_DATA_OF_TASK
 #define SIM_DEPTH	5
 
 /* A task on a CPU, with an event of its own, in a function SIM_DEPTH calls deep */
@@ -1024,19 +1079,74 @@ static struct sim_task *sim_begin_deep(struct kunit *test)
 	return t;
 }
 
-static u64 sim_snapshot_nr(void)
-{
-	struct perf_branch_stack *stack = sim_snapshot();
-
-	return stack ? stack->nr : 0;
-}
-
 /* The entry of the call before the last @at ones */
 static struct lbr_entry *sim_entry(unsigned int at)
 {
 	struct sim_lbr *hw = &sim.cpu->hw;
 
 	return &hw->entry[sim.model->arch ? at : (hw->tos - at) % sim.model->nr];
+}
+
+/* The branch that is recorded last stays last in a PMI, and a call stack goes on after it. */
+static void lbr_freeze(struct kunit *test)
+{
+	struct sim_task *t = sim_begin_deep(test);
+	struct sim_lbr *hw = &sim.cpu->hw;
+	u64 select = hw->select, writes, last;
+	struct perf_event *any;
+
+	/* It would damage call stacks, see __intel_pmu_lbr_enable(). */
+	KUNIT_EXPECT_FALSE(test, hw->debugctl & DEBUGCTLMSR_FREEZE_LBRS_ON_PMI);
+	writes = sim.writes;
+	sim_sample(sim.cpu);
+	KUNIT_EXPECT_EQ(test, sim.writes, writes);
+	KUNIT_EXPECT_TRUE(test, sim_is_recording(hw));
+	KUNIT_EXPECT_EQ(test, hw->select, select);
+	sim_call(t);
+	sim_sample(sim.cpu);
+	KUNIT_EXPECT_EQ(test, sim.cpu->cpuc->lbr_stack.nr, SIM_DEPTH + 1);
+
+	/* Any branches, in the place of the call stack */
+	any = sim_new_event_of(test, t->epc, t->task,
+			       PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY);
+	intel_pmu_lbr_disable_all();
+	intel_pmu_lbr_del(t->own);
+	sim_add(sim.cpu, any);
+	intel_pmu_lbr_enable_all(false);
+	KUNIT_EXPECT_TRUE(test, hw->debugctl & DEBUGCTLMSR_FREEZE_LBRS_ON_PMI);
+	KUNIT_EXPECT_NE(test, hw->select, select);
+	sim_call(t);
+	last = sim_entry(0)->from;
+
+	sim_begin_pmi(hw);
+	KUNIT_EXPECT_FALSE(test, sim_is_recording(hw));
+	sim_call(t);
+	intel_pmu_lbr_read();
+	KUNIT_EXPECT_EQ(test, sim.cpu->cpuc->lbr_entries[0].from, last);
+	writes = sim.writes;
+	sim_end_pmi(hw);
+	KUNIT_EXPECT_EQ(test, sim.writes - writes, sim.model->version >= 4 ? 0 : 1);
+	KUNIT_EXPECT_TRUE(test, sim_is_recording(hw));
+	KUNIT_EXPECT_TRUE(test, hw->debugctl & DEBUGCTLMSR_FREEZE_LBRS_ON_PMI);
+	sim_call(t);
+	KUNIT_EXPECT_NE(test, sim_entry(0)->from, last);
+
+	/* And back */
+	intel_pmu_lbr_disable_all();
+	intel_pmu_lbr_del(any);
+	sim_add(sim.cpu, t->own);
+	intel_pmu_lbr_enable_all(false);
+	KUNIT_EXPECT_FALSE(test, hw->debugctl & DEBUGCTLMSR_FREEZE_LBRS_ON_PMI);
+	KUNIT_EXPECT_EQ(test, hw->select, select);
+	sim_end(test);
+}
+
+#if SIM_DATA_OF_TASK
+static u64 sim_snapshot_nr(void)
+{
+	struct perf_branch_stack *stack = sim_snapshot();
+
+	return stack ? stack->nr : 0;
 }
 
 /* What a snapshot consists of */
@@ -1076,7 +1186,9 @@ static void lbr_snapshot_content(struct kunit *test)
 
 	/* Flags are no part of the address. */
 	if (x86_pmu.lbr_from_flags) {
-		sim_entry(0)->from |= LBR_FROM_FLAG_MISPRED | LBR_FROM_FLAG_IN_TX;
+		sim_entry(0)->from |= LBR_FROM_FLAG_MISPRED;
+		if (x86_pmu.lbr_has_tsx)
+			sim_entry(0)->from |= LBR_FROM_FLAG_IN_TX;
 		sim_sample(sim.cpu);
 	}
 
@@ -1174,10 +1286,12 @@ static void lbr_snapshot_stays(struct kunit *test)
 
 static struct kunit_case lbr_cases[] = {
 	KUNIT_CASE_PARAM(lbr_per_task, lbr_gen_params),
+	KUNIT_CASE_PARAM(lbr_per_task_exits, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_wide, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_both, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_cpu_list, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_without_data, lbr_gen_params),
+	KUNIT_CASE_PARAM(lbr_freeze, lbr_gen_params),
 #if SIM_DATA_OF_TASK
 	KUNIT_CASE_PARAM(lbr_snapshot_content, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_snapshot_none, lbr_gen_params),
