@@ -7,8 +7,10 @@
 #define _LINUX_PERF_BLACKBOX_H
 
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
+void perf_blackbox_panic(const char *message);
 void perf_blackbox_crash(void);
 #else
+static inline void perf_blackbox_panic(const char *message) { }
 static inline void perf_blackbox_crash(void) { }
 #endif
 

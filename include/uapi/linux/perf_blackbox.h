@@ -196,7 +196,7 @@ struct perf_blackbox_death {
 
 /* perf_blackbox_death::kind */
 #define PERF_BLACKBOX_DEATH_PANIC	1	/* panic() */
-#define PERF_BLACKBOX_DEATH_CRASH	2	/* the crash kernel was started */
+#define PERF_BLACKBOX_DEATH_CRASH	2	/* the crash kernel was started without panic() */
 
 /**
  * struct perf_blackbox_task - a task that was alive at the death of the kernel
@@ -258,7 +258,8 @@ struct perf_blackbox_session {
  * @rb_size: size of struct perf_buffer
  * @rb_head: offset in struct perf_buffer of the reserved head: long_size bytes
  * @rb_nest: offset in struct perf_buffer of the number of nested writers: 4 bytes
- * @rb_lost: offset in struct perf_buffer of the number of lost records: long_size bytes
+ * @rb_lost: offset in struct perf_buffer of the number of lost records: long_size bytes;
+ *	after a death these include the ones that came when the buffer was paused
  * @rb_paused: offset in struct perf_buffer of the flag "takes no records": 4 bytes
  * @__reserved: 0
  *
@@ -400,7 +401,7 @@ struct perf_blackbox_addition {
  * @slot_size: out: how many bytes a base may have
  *
  * Errors: EPERM for callers that may not end the session, ENXIO if it is not in a black box,
- * ENOSPC if there is no room (@room and @slot_size are set), ENODATA for an addition without a
+ * ENOENT if it has ended, ENOSPC if there is no room (@room and @slot_size are set), ENODATA for an addition without a
  * base, EINVAL for unknown flags.
  */
 struct perf_persistent_notes {

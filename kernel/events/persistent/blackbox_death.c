@@ -5,10 +5,9 @@
  * How the kernel ends decides what the next boot finds in perf_blackbox_life::state:
  *
  *	reset, triple fault, power	LIVE	nothing runs, nothing is written
- *	panic()				DEAD	panic notifier
- *	crash kernel, kdump		DEAD	hook beside crash_save_vmcoreinfo(); panic()
- *						starts the crash kernel before its notifiers,
- *						and oops_end() without panic()
+ *	panic()				DEAD	hook before its message is printed
+ *	oops that starts the		DEAD	hook beside crash_save_vmcoreinfo(); oops_end()
+ *	crash kernel				does so without panic()
  *	restart, halt, power off, kexec	CLEAN	syscore_shutdown(), behind device_shutdown():
  *						a shutdown that hangs before is no orderly end
  *
@@ -18,7 +17,13 @@
  * ------------
  *
  * It runs once, in any context, NMI included. It takes no lock and allocates nothing, as the
- * CPU may have been stopped while it held any lock. The other CPUs may still run.
+ * CPU may have been stopped while it held any lock. The other CPUs still run, until panic()
+ * stops them, and would overwrite the ring buffers: so it comes before panic() prints its
+ * message and the stack, which takes seconds on a slow console. A panic notifier would come
+ * after that, and after the crash kernel is started.
+ *
+ * Of several CPUs in panic(), one gets as far as the hook. If the last act faults, the panic
+ * that follows from that finds perf_blackbox_is_dead set, and goes on without it.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.
@@ -48,7 +53,6 @@
 #include <linux/libnvdimm.h>
 #include <linux/notifier.h>
 #include <linux/nmi.h>
-#include <linux/panic_notifier.h>
 #include <linux/perf_blackbox.h>
 #include <linux/rculist.h>
 #include <linux/sched.h>
@@ -114,7 +118,8 @@ static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind
 	death->tgid = task_tgid_nr(current);
 	strscpy(death->comm, current->comm, sizeof(death->comm));
 
-	if (local_clock() - perf_blackbox_oops_time < PERF_BLACKBOX_OOPS_NS)
+	/* The clock of the CPU of the oops may be ahead. */
+	if ((s64)(local_clock() - perf_blackbox_oops_time) < PERF_BLACKBOX_OOPS_NS)
 		oops = perf_blackbox_oops;
 	if (!reason)
 		reason = "";
@@ -246,7 +251,21 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 }
 
 /**
+ * perf_blackbox_panic - the kernel panics
+ * @message: why
+ *
+ * Context: any, NMI included; called by panic() on the CPU that owns it, with interrupts
+ * disabled, before anything is printed and while the other CPUs run.
+ */
+void perf_blackbox_panic(const char *message)
+{
+	perf_blackbox_die(PERF_BLACKBOX_DEATH_PANIC, message);
+}
+
+/**
  * perf_blackbox_crash - the crash kernel is about to be started
+ *
+ * Does nothing if panic() starts it.
  *
  * Context: any, NMI included; called by __crash_kexec().
  */
@@ -254,18 +273,6 @@ void perf_blackbox_crash(void)
 {
 	perf_blackbox_die(PERF_BLACKBOX_DEATH_CRASH, NULL);
 }
-
-static int perf_blackbox_on_panic(struct notifier_block *nb, unsigned long code, void *message)
-{
-	perf_blackbox_die(PERF_BLACKBOX_DEATH_PANIC, message);
-	return NOTIFY_DONE;
-}
-
-/* First: others may not return. */
-static struct notifier_block perf_blackbox_panic_nb = {
-	.notifier_call	= perf_blackbox_on_panic,
-	.priority	= INT_MAX,
-};
 
 static int perf_blackbox_on_oops(struct notifier_block *nb, unsigned long code, void *data)
 {
@@ -315,7 +322,6 @@ void perf_blackbox_watch(struct perf_blackbox *box)
 	lockdep_assert_held(&perf_persistent_mutex);
 
 	if (list_empty(&perf_blackbox_live)) {
-		atomic_notifier_chain_register(&panic_notifier_list, &perf_blackbox_panic_nb);
 		register_die_notifier(&perf_blackbox_oops_nb);
 		register_syscore(&perf_blackbox_syscore);
 	}

@@ -197,6 +197,9 @@ long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, vo
 		return -EINVAL;
 	if (!s->box)
 		return -ENXIO;
+	/* Its members may stay for as long as somebody has them open. */
+	if (READ_ONCE(s->state) == PERF_PERSISTENT_ENDED)
+		return -ENOENT;
 
 	err = perf_blackbox_write_notes(s, &arg);
 	if (err && err != -ENOSPC)

@@ -112,6 +112,16 @@ static inline void box__seal(struct box *box)
 	box->super->crc = blackbox_crc32(box->super, offsetof(struct perf_blackbox_super, crc));
 }
 
+struct box_map {
+	struct perf_event_header	header;
+	u32				pid, tid;
+	u64				addr, len, pgoff;
+	u8				build_id[24];
+	u32				prot, flags;
+	char				name[16];
+	struct box_id			id;
+};
+
 /* @bytes: BOX_SIZE bytes */
 static inline void box__init(struct box *box, void *bytes)
 {
@@ -312,6 +322,25 @@ static inline struct box_comm box__comm(u64 id, u32 cpu, u32 tid, const char *co
 	return record;
 }
 
+/* With a build-id, whose size is its first byte */
+static inline struct box_map box__map(u64 id, u32 cpu, u32 tid, const char *name, u64 time)
+{
+	struct box_map record = {
+		.header		= { .type = PERF_RECORD_MMAP2, .size = sizeof(record),
+				    .misc = PERF_RECORD_MISC_USER |
+					    PERF_RECORD_MISC_MMAP_BUILD_ID },
+		.pid		= tid,
+		.tid		= tid,
+		.addr		= 0x400000,
+		.len		= 0x1000,
+		.build_id	= { 20, 0, 0, 0, 0xab },
+		.id		= { .pid = tid, .tid = tid, .time = time, .cpu = cpu, .id = id },
+	};
+
+	box__put_string(record.name, sizeof(record.name), name);
+	return record;
+}
+
 /* A base in slot @slot. Returns where the first addition goes. */
 static inline u64 box__add_base(struct box *box, u32 session, u32 slot, u32 seq, u64 time,
 				const void *data, u64 size)
@@ -351,9 +380,14 @@ static inline u64 box__add_addition(struct box *box, u64 pos, u32 seq, u32 nr, u
 	return pos + sizeof(*add) + PERF_ALIGN(size, (u64)8);
 }
 
+static inline struct perf_blackbox_task *box__task(const struct box *box, u32 i)
+{
+	return box__entry(box, BOX_TASKS_AT, i, sizeof(struct perf_blackbox_task));
+}
+
 static inline void box__add_task(struct box *box, u32 i, s32 tid, const char *comm)
 {
-	struct perf_blackbox_task *task = box__entry(box, BOX_TASKS_AT, i, sizeof(*task));
+	struct perf_blackbox_task *task = box__task(box, i);
 
 	*task = (struct perf_blackbox_task) { .pid = tid, .tgid = tid };
 	box__put_string(task->comm, sizeof(task->comm), comm);

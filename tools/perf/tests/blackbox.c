@@ -11,6 +11,7 @@
 #include "util/blackbox/find.h"
 #include "util/blackbox/formats.h"
 #include "util/blackbox/recording.h"
+#include "util/build-id.h"
 #include "util/data.h"
 #include "util/event.h"
 #include "util/evlist.h"
@@ -25,6 +26,7 @@
 #include <byteswap.h>
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -312,6 +314,44 @@ static int test__damaged_records(struct test_suite *test __maybe_unused,
 	return ret;
 }
 
+/* No number of wrong times costs records that are right, as long as these are the more. */
+static int check_wrong_times(struct box *box, void *bytes, bool backward)
+{
+	static const u64 wrong[] = { 1, ~0ULL >> 1 };
+	const u64 nr = 40, first = 7, nr_wrong = 5;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct read_box rb;
+		struct blackbox_cut *cut;
+
+		make_box(box, bytes, 1, backward);
+		for (u64 j = 0; j < nr; j++) {
+			struct box_sample sample = box__sample(ID(0), 0, 1000, START + j * MS);
+
+			if (j >= first && j < first + nr_wrong)
+				sample.time = wrong[i] + j;
+			/* An interrupt came between the clock and the reservation. */
+			if (j == 20)
+				sample.time += 3 * MS;
+			box__write(box, 0, &sample, sizeof(sample));
+		}
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		cut = &rb.s.buffers[0].cut;
+		TEST_ASSERT_EQUAL("records", (int)(nr - nr_wrong), (int)cut->nr);
+		TEST_ASSERT_EQUAL("wrong ones", (int)nr_wrong,
+				  (int)cut->records_dropped[BLACKBOX_DROP_TIME]);
+		TEST_ASSERT_VAL("the newest",
+				cut->spans[cut->nr - 1].time == START + (nr - 1) * MS);
+		close_box(&rb);
+	}
+	return TEST_OK;
+}
+
+static int test__wrong_times(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_wrong_times);
+}
+
 /* Lengths and strings that exceed their record would lead readers of the file astray. */
 static int test__bodies(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
@@ -320,6 +360,7 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 	struct blackbox_event event = { .attr = attr, .id = ID(0) };
 	struct blackbox_ids ids = { .events = &event, .nr = 1, .cpu = 0 };
 	struct box_comm comm = box__comm(ID(0), 0, 1, "a", START);
+	struct box_map map = box__map(ID(0), 0, 1, "/a", START);
 	u64 time;
 
 	blackbox_event__init(&event);
@@ -329,6 +370,15 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 	memset(comm.comm, 'a', sizeof(comm.comm));
 	TEST_ASSERT_EQUAL("a name without an end", BLACKBOX_DROP_BODY,
 			  blackbox_record__check(&ids, &comm, sizeof(comm), &time));
+
+	TEST_ASSERT_EQUAL("a build-id", BLACKBOX_OK,
+			  blackbox_record__check(&ids, &map, sizeof(map), &time));
+	map.build_id[0] = BUILD_ID_SIZE + 1;
+	TEST_ASSERT_EQUAL("a build-id that is too long", BLACKBOX_DROP_BODY,
+			  blackbox_record__check(&ids, &map, sizeof(map), &time));
+	map.header.misc = 0;
+	TEST_ASSERT_EQUAL("an inode", BLACKBOX_OK,
+			  blackbox_record__check(&ids, &map, sizeof(map), &time));
 
 	event.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	blackbox_event__init(&event);
@@ -378,6 +428,7 @@ static int check_crcs(struct box *box, void *bytes, bool backward)
 
 	box__session(box, 0)->name[0] = 'F';
 	TEST_ASSERT_EQUAL("no session", -ENOENT, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("it is damaged", 1, (int)rb.find.images[0].damaged);
 	close_box(&rb);
 
 	make_box(box, bytes, 1, backward);
@@ -505,6 +556,131 @@ static int check_notes(struct box *box, void *bytes, bool backward)
 	return expect_notes(box, names, 1);
 }
 
+/* What perf of the base would read to places that are too small is left out, and counted. */
+static int check_hostile_notes(struct box *box, void *bytes, bool backward)
+{
+	struct box_map maps[2] = {
+		box__map(0, 0, 1, "/good", 0), box__map(0, 0, 1, "/bad", 0),
+	};
+	u64 record[(PATH_MAX + sizeof(struct perf_record_header_build_id)) / 8 + 1];
+	struct perf_record_header_build_id *b = (void *)record;
+	struct blackbox_recording r;
+	struct read_box rb;
+	size_t size;
+	u64 next;
+
+	for (int i = 0; i < 3; i++) {
+		size = PERF_ALIGN(sizeof(*b) + (i == 1 ? PATH_MAX : 4), sizeof(u64));
+		make_box(box, bytes, 1, backward);
+		put_sample(box, 0, 0);
+		memset(record, 0, sizeof(record));
+		*b = (struct perf_record_header_build_id) {
+			.header = { .type = PERF_RECORD_HEADER_BUILD_ID, .size = size,
+				    .misc = PERF_RECORD_MISC_USER |
+					    PERF_RECORD_MISC_BUILD_ID_SIZE },
+		};
+		b->size = i == 2 ? BUILD_ID_SIZE + 1 : BUILD_ID_SIZE;
+		memset(b + 1, 'a', size - sizeof(*b) - 1);
+		maps[1].build_id[0] = BUILD_ID_SIZE + 1;
+		next = box__add_base(box, 0, 0, 1, START, record, size);
+		box__add_addition(box, next, 1, 1, START, maps, sizeof(maps));
+		TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+		TEST_ASSERT_EQUAL("recording", 0, blackbox_recording__init(&r, &rb.s));
+		TEST_ASSERT_EQUAL("build-ids", (int)!i, (int)r.nr_build_ids);
+		TEST_ASSERT_EQUAL("dropped", 1 + !!i, (int)r.notes_dropped);
+		blackbox_recording__exit(&r);
+		close_box(&rb);
+	}
+	return TEST_OK;
+}
+
+static int test__hostile_notes(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	return with_box(check_hostile_notes, true);
+}
+
+/* After a reset, the wall clock is that of the notes: at boot it may not have been set. */
+static int check_clocks(struct box *box, void *bytes, bool backward)
+{
+	const u64 real = 1750000000000000000ULL;
+	struct perf_blackbox_notes *notes;
+	struct read_box rb;
+	u64 perf;
+
+	make_box(box, bytes, 1, backward);
+	box->super->clock.real = 1000;
+	box__seal(box);
+	box__add_base(box, 0, 0, 1, START + 5 * MS, "", 0);
+	notes = (void *)box->bytes + box__session(box, 0)->notes;
+	notes->clock.real = real;
+	notes->crc = blackbox_crc32(&notes->seq, sizeof(*notes) -
+				    offsetof(struct perf_blackbox_notes, seq));
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_VAL("wall clock", blackbox_session__death_time(&rb.s, START + 7 * MS, &perf) ==
+			real + 2 * MS);
+	TEST_ASSERT_VAL("clock of the records", perf == START + 7 * MS);
+	TEST_ASSERT_VAL("before the notes",
+			blackbox_session__death_time(&rb.s, START + 4 * MS, &perf) == real - MS);
+	close_box(&rb);
+	return TEST_OK;
+}
+
+static int test__clocks(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_clocks, true);
+}
+
+/* Records without a time: names come first. And two events with the task at other places. */
+static int check_layouts(struct box *box, void *bytes, bool backward)
+{
+	struct perf_event_attr attr = box__attr(PERF_COUNT_SW_CPU_CLOCK);
+	struct { struct perf_event_header header; u64 id, words[3]; } sample;
+	struct box_comm comm = box__comm(0, 0, 77, "noted", 0);
+	struct blackbox_recording r;
+	struct read_box rb;
+	u32 ids[2] = { 77, 77 };
+
+	attr.sample_id_all = 0;
+	box__init(box, bytes);
+	box__add_session(box, "flight");
+	for (int cpu = 0; cpu < 2; cpu++) {
+		box__add_buffer(box, cpu, RING, backward);
+		attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD;
+		if (!cpu)
+			attr.sample_type |= PERF_SAMPLE_IP;
+		box__add_event(box, 0, cpu, ID(cpu), &attr);
+		memset(&sample, 0, sizeof(sample));
+		sample.header = (struct perf_event_header) {
+			.type = PERF_RECORD_SAMPLE, .size = sizeof(sample) - 8 * cpu,
+		};
+		sample.id = ID(cpu);
+		sample.words[0] = BOX_TEXT;
+		sample.words[2] = 1000;
+		memcpy(&sample.words[!cpu], ids, sizeof(ids));
+		if (cpu)
+			sample.words[1] = 0xabcdef0000001234ULL;
+		box__write(box, cpu, &sample, sample.header.size);
+	}
+	box__add_base(box, 0, 0, 1, START, &comm, sizeof(comm));
+	TEST_ASSERT_EQUAL("it is read", 0, open_box(&rb, box));
+	TEST_ASSERT_EQUAL("events", 2, (int)rb.s.nr_events);
+	TEST_ASSERT_EQUAL("recording", 0, blackbox_recording__init(&r, &rb.s));
+	TEST_ASSERT_EQUAL("samples", 2, (int)r.events);
+	TEST_ASSERT_EQUAL("without a name", 0, (int)r.unresolved);
+	for (size_t i = r.nr_items - 2; i < r.nr_items; i++)
+		TEST_ASSERT_VAL("samples are the last", ((const struct perf_event_header *)
+				r.items[i].data)->type == PERF_RECORD_SAMPLE);
+	blackbox_recording__exit(&r);
+	close_box(&rb);
+	return TEST_OK;
+}
+
+static int test__layouts(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_box(check_layouts, true);
+}
+
 static int test__notes(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
 	return with_box(check_notes, true);
@@ -564,6 +740,57 @@ static int test__own_address(struct test_suite *test __maybe_unused, int subtest
 	ret = ret ?: expect_found(memory, size, 0, 0, 1);
 	free(memory);
 	return ret;
+}
+
+/* A superblock alone, as any program can write it to its pages */
+static void put_forgery(u8 *memory, u64 offset, u64 phys, u64 image_size)
+{
+	struct box box;
+	u8 *bytes = new_bytes(BOX_SIZE);
+
+	if (!bytes)
+		return;
+	box__init(&box, bytes);
+	box.super->phys = phys;
+	box.super->region_phys = phys;
+	box.super->image_size = image_size;
+	box__seal(&box);
+	memcpy(memory + offset, bytes, BOX_PAGE);
+	free(bytes);
+}
+
+/* Nothing that a program writes to its memory hides an image in a dump. */
+static int test__forged_images(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	const u64 nr = 4200, place = (nr + 16) * BOX_PAGE, size = place + BOX_SIZE;
+	u8 *memory = new_bytes(size);
+	struct blackbox_find find;
+	bool overlaps = false;
+
+	if (!memory)
+		return TEST_FAIL;
+	for (u64 i = 1; i <= nr; i++)
+		put_forgery(memory, i * BOX_PAGE, BOX_PHYS + i * BOX_PAGE, BOX_SIZE);
+	put_image(memory, place, place, 1);
+	TEST_ASSERT_EQUAL("other addresses", TEST_OK, expect_found(memory, size, place, 1, nr));
+
+	/* The program has guessed the address of a page. */
+	put_forgery(memory, BOX_PAGE, BOX_PAGE, 1ULL << 40);
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, memory, size, NULL));
+	TEST_ASSERT_EQUAL("its own address", 2, (int)find.nr);
+	TEST_ASSERT_VAL("the image", find.images[1].offset == place);
+	overlaps = find.images[0].overlaps && find.images[1].overlaps;
+	blackbox_find__exit(&find);
+	TEST_ASSERT_VAL("both are marked", overlaps);
+
+	/* The bytes of an image in which there is a page of which the program knows the place */
+	memset(memory, 0, size);
+	put_image(memory, 0, BOX_PHYS, 1);
+	put_forgery(memory, BOX_SIZE - BOX_PAGE, BOX_SIZE - BOX_PAGE, BOX_SIZE);
+	TEST_ASSERT_EQUAL("in an image", TEST_OK, expect_found(memory, BOX_SIZE, 0, 1, 1));
+	free(memory);
+	return TEST_OK;
 }
 
 static int test__core_file(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
@@ -673,7 +900,7 @@ static int test__others(struct test_suite *test __maybe_unused, int subtest __ma
 
 /* The recording */
 
-enum { NOTED, RENAMED, ALIVE, UNKNOWN, NR_TASKS };
+enum { NOTED, RENAMED, ALIVE, UNKNOWN, KERNEL, NR_TASKS };
 
 #define TID(task)	(1000 + (task))
 
@@ -695,11 +922,13 @@ static const char *expected_name(u32 tid, u64 time)
 {
 	switch (tid - TID(0)) {
 	case NOTED:
-		return "noted";
+		return time <= START + 60 * MS ? "noted" : "later";
 	case RENAMED:
 		return time < START + 50 * MS ? ":1001" : "renamed";
 	case ALIVE:
 		return "alive";
+	case KERNEL:
+		return "kworker/0:1-eve";
 	default:
 		return ":1003";
 	}
@@ -779,7 +1008,8 @@ static int write_box(const struct box *box, const char *path, char **manifest, u
 
 /*
  * The buffers say when a task got its name; the notes were written after that, and name it, too.
- * A task that only the notes know has its name from the start; so has one that was alive.
+ * A task that only the notes know has its name from the start, until they were written if it had
+ * another one at the death; a kernel thread keeps that of the notes. So has one that was alive.
  */
 static void put_names(struct box *box)
 {
@@ -789,6 +1019,7 @@ static void put_names(struct box *box)
 	struct box_comm notes[] = {
 		box__comm(0, 0, TID(NOTED), "noted", 0),
 		box__comm(0, 0, TID(RENAMED), "renamed", 0),
+		box__comm(0, 0, TID(KERNEL), "kworker/0:1-eve", 0),
 	};
 	u32 buffer = box__add_buffer(box, 0, RING, /*backward=*/true);
 
@@ -797,7 +1028,9 @@ static void put_names(struct box *box)
 	box__add_base(box, 0, 0, 1, START + 60 * MS, notes, sizeof(notes));
 	box__add_task(box, 0, TID(ALIVE), "alive");
 	box__add_task(box, 1, TID(NOTED), "later");
-	box__die(box, "Kernel panic - \"test\"\n", 2, START + 100 * MS);
+	box__add_task(box, 2, TID(KERNEL), "kworker/0:1");
+	box__task(box, 2)->flags = PERF_BLACKBOX_TASK_KERNEL;
+	box__die(box, "Kernel panic - \"test\"\n", 3, START + 100 * MS);
 }
 
 static int check_recording(struct box *box, void *bytes, bool backward)
@@ -825,7 +1058,7 @@ static int check_recording(struct box *box, void *bytes, bool backward)
 	unlink(path);
 	TEST_ASSERT_EQUAL("samples", 200, (int)reader.samples);
 	TEST_ASSERT_EQUAL("names and order", 0, (int)reader.bad);
-	TEST_ASSERT_EQUAL("samples without a name", 50, (int)unresolved);
+	TEST_ASSERT_EQUAL("samples without a name", 40, (int)unresolved);
 	TEST_ASSERT_VAL("reason", strstr(manifest, "\"reason\": \"Kernel panic - \\\"test\\\"?\""));
 	TEST_ASSERT_VAL("samples in the manifest", strstr(manifest, "\"events\": 200,"));
 	TEST_ASSERT_VAL("trigger time", strstr(manifest, "\"trigger_time\": 2.100000000,"));
@@ -979,10 +1212,15 @@ static struct test_case tests__blackbox[] = {
 	TEST_CASE("Black box: ring buffers", buffers),
 	TEST_CASE("Black box: a writer in flight", in_flight),
 	TEST_CASE("Black box: damaged records", damaged_records),
+	TEST_CASE("Black box: wrong times", wrong_times),
 	TEST_CASE("Black box: lengths and strings", bodies),
 	TEST_CASE("Black box: damaged directories", directories),
 	TEST_CASE("Black box: notes that were cut short", notes),
+	TEST_CASE("Black box: hostile notes", hostile_notes),
+	TEST_CASE("Black box: clocks", clocks),
+	TEST_CASE("Black box: layouts of samples", layouts),
 	TEST_CASE("Black box: copies in memory", own_address),
+	TEST_CASE("Black box: forged images", forged_images),
 	TEST_CASE("Black box: core file", core_file),
 	TEST_CASE("Black box: other byte order and version", foreign),
 	TEST_CASE("Black box: 32 bits, and a short file", others),

@@ -182,6 +182,87 @@ test_refusals()
 	refuses 'one file at a time' image log
 }
 
+# last OUTPUT IMAGE...: what perf data recover --release does if the last boot left these
+last()
+{
+	local dir=sys/bus/event_source/devices/persistent/last image n=0
+	rm -rf sys out*
+	mkdir -p "$dir"
+	for image in "${@:2}"; do
+		cp "$image" "$dir/box.$n"
+		: >"$dir/box.$n.release"
+		n=$((n + 1))
+	done
+	rc=0
+	SYSFS_PATH=$PWD/sys perf data recover --release -o "$1" >log 2>&1 || rc=$?
+	released=$(cd "$dir" && for image in *.release; do [ ! -s "$image" ] || echo "$image"; done)
+}
+
+# kept PATTERN: nothing was released, and it says that, and what to do
+kept()
+{
+	[ -z "$released" ] || fail "released: $released"
+	grep -q 'box.* is not released, as not all of it was recovered: copy .*/box.* to a disk, then write 1 to .*/box.*.release' log ||
+		fail "it does not say why it is kept"
+	grep -q -e "$1" log || fail "it does not say '$1'"
+	! grep -q 'No machine died' log || fail "a machine did die"
+}
+
+# Only what was recovered as a whole is released.
+test_release()
+{
+	"$MAKE" --sessions one,two --size 524288 >good
+	last out good
+	[[ $rc = 0 && $released = box.0.release ]] || fail "not released: $rc"
+	[ "$(cat sys/bus/event_source/devices/persistent/last/box.0.release)" = 1 ] ||
+		fail "another value than 1"
+	[[ -e out.one && -e out.two ]] || fail "not recovered"
+
+	"$MAKE" --flip sessions:0 >bad
+	last out bad
+	[ "$rc" != 0 ] || fail "no session can be read"
+	kept 'no session in it can be read'
+	"$MAKE" --state reset --sessions one,two --size 524288 --flip sessions:1 >bad
+	last out bad
+	[[ $rc = 0 && -e out ]] || fail "the other session is not recovered"
+	kept '1 damaged entries of sessions, or of the death, are left out'
+	"$MAKE" --flip events:0 --flip events:1 >bad
+	last out bad
+	[ "$rc" != 0 ] || fail "no events can be read"
+	kept 'its events are damaged'
+	"$MAKE" --flip buffers:1 >bad
+	last out bad
+	[[ $rc = 0 && -e out ]] || fail "the other buffer is not recovered"
+	kept 'damaged entries were dropped'
+
+	# Another image does not suffer.
+	"$MAKE" --version 2 --generation 2 >other
+	last out good other
+	[[ $rc = 0 && $released = box.0.release ]] || fail "not released beside another version"
+	grep -q 'box.1 is left out' log || fail "another version is left out silently"
+	grep -q 'box.1 is not released' log || fail "it does not say that it is kept"
+	"$MAKE" --state clean >tidy
+	last out tidy other
+	[ "$rc" != 0 ] || fail "a version that cannot be read"
+	kept 'of another version'
+	last out tidy
+	[[ $rc = 0 && -z $released ]] || fail "a clean image needs no release"
+	grep -q 'No machine died' log || fail "a machine died"
+	rm -rf sys out* good bad other tidy
+}
+
+# Two images of one name: neither overwrites the recording of the other.
+test_same_name()
+{
+	head -c 4096 /dev/zero >memory
+	"$MAKE" --phys 4096 --region 4096 >>memory
+	"$MAKE" --phys $((4096 + 262144)) --region 4096 >>memory
+	perf data recover -q -o out memory >log 2>&1 || fail "two images of one name"
+	[[ -e out.made.1.0x1000.flight && -e out.made.1.0x41000.flight ]] ||
+		fail "names: $(ls)"
+	rm memory out*
+}
+
 test_help()
 {
 	perf data --list-cmds >log || true
@@ -202,4 +283,6 @@ test_several
 test_files
 test_states
 test_refusals
+test_release
+test_same_name
 test_help

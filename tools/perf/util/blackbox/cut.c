@@ -25,8 +25,10 @@
  * costs what is older.
  *
  * Time: records are stored in the order of their reservation. An interrupt between reading
- * the clock and the reservation makes neighbours change places. A larger step back is damage:
- * either the record or the one before it has a wrong time. The next record tells which.
+ * the clock and the reservation makes neighbours change places. A larger step back is damage.
+ * The longest series of records whose times do not decrease is taken as right, and the
+ * others as wrong if they are too far from their neighbours in it: no number of wrong times
+ * costs a record that is right, as long as these are the more.
  */
 #include "cut.h"
 
@@ -115,41 +117,91 @@ static bool is_after(u64 a, u64 b)
 	return a > b && a - b > MAX_SWAP;
 }
 
+/**
+ * struct series - records whose times do not decrease
+ * @ends: for each length, the last record of the series that ends earliest
+ * @before: of each record, the one before it in the series that it ends
+ * @times: times of the longest series
+ * @len: records of it
+ */
+struct series {
+	size_t	*ends;
+	size_t	*before;
+	u64	*times;
+	size_t	len;
+};
+
+/* Find the longest series, and set @in for its records. Those without a time are in none. */
+static void find_series(const struct blackbox_cut *cut, struct series *series, u8 *in)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		size_t low = 0, high = series->len;
+
+		if (!cut->spans[i].time)
+			continue;
+		while (low < high) {
+			size_t middle = low + (high - low) / 2;
+
+			if (cut->spans[series->ends[middle]].time <= cut->spans[i].time)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		series->before[i] = low ? series->ends[low - 1] : i;
+		series->ends[low] = i;
+		if (low == series->len)
+			series->len++;
+	}
+	for (size_t i = series->len, pos = 0; i; i--) {
+		pos = i == series->len ? series->ends[i - 1] : series->before[pos];
+		series->times[i - 1] = cut->spans[pos].time;
+		in[pos] = 1;
+	}
+}
+
 /*
  * Remove the records with a wrong time; they are in the order of the buffer. Those without
  * a time stay.
  */
-static void check_times(struct blackbox_cut *cut)
+static void drop_wrong_times(struct blackbox_cut *cut, const struct series *series, const u8 *in)
 {
-	/* Of the taken ones, the last one with a time and the one before that */
-	ssize_t last = -1, before = -1;
-	size_t nr = 0;
+	size_t nr = 0, next = 0;
 
 	for (size_t i = 0; i < cut->nr; i++) {
-		struct blackbox_span *span = &cut->spans[i];
+		const struct blackbox_span span = cut->spans[i];
 
-		if (!span->time) {
-			cut->spans[nr++] = *span;
+		if (in[i]) {
+			next++;
+		} else if (span.time &&
+			   ((next && is_after(series->times[next - 1], span.time)) ||
+			    (next < series->len && is_after(span.time, series->times[next])))) {
+			drop(cut, BLACKBOX_DROP_TIME, size_at(cut, span.pos), 1);
 			continue;
 		}
-		if (last >= 0 && is_after(cut->spans[last].time, span->time)) {
-			/* Is the one before too late, or this one too early? */
-			if (before >= 0 && is_after(cut->spans[before].time, span->time)) {
-				drop(cut, BLACKBOX_DROP_TIME, size_at(cut, span->pos), 1);
-				continue;
-			}
-			drop(cut, BLACKBOX_DROP_TIME, size_at(cut, cut->spans[last].pos), 1);
-			memmove(&cut->spans[last], &cut->spans[last + 1],
-				(nr - last - 1) * sizeof(*span));
-			nr--;
-			last = before;
-			before = -1;
-		}
-		before = last;
-		last = nr;
-		cut->spans[nr++] = *span;
+		cut->spans[nr++] = span;
 	}
 	cut->nr = nr;
+}
+
+static int check_times(struct blackbox_cut *cut)
+{
+	struct series series = {
+		.ends	= calloc(cut->nr + 1, sizeof(*series.ends)),
+		.before	= calloc(cut->nr + 1, sizeof(*series.before)),
+		.times	= calloc(cut->nr + 1, sizeof(*series.times)),
+	};
+	u8 *in = calloc(cut->nr + 1, 1);
+	int err = series.ends && series.before && series.times && in ? 0 : -ENOMEM;
+
+	if (!err) {
+		find_series(cut, &series, in);
+		drop_wrong_times(cut, &series, in);
+	}
+	free(series.ends);
+	free(series.before);
+	free(series.times);
+	free(in);
+	return err;
 }
 
 /* From the newest to the oldest record; they are turned around afterwards. */
@@ -250,9 +302,7 @@ int blackbox_cut__init(struct blackbox_cut *cut, const struct blackbox_ring *rin
 	err = copy_bytes(cut, ring);
 	if (!err)
 		err = ring->backward ? find_backward(cut, ids) : find_forward(cut, ids);
-	if (!err)
-		check_times(cut);
-	return err;
+	return err ?: check_times(cut);
 }
 
 void blackbox_cut__exit(struct blackbox_cut *cut)

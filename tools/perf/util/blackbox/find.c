@@ -13,7 +13,13 @@
  *		image, its address is that of this image. Otherwise it is what the image says
  *		of its region. An image lies at its own address less that of the file.
  *
- * The first kind that fits is taken. Images in images are copies.
+ * The first kind that fits is taken. A file that begins with an image is a region: the first
+ * page of memory belongs to no program.
+ *
+ * Any program can write superblocks to its memory. They must not hide an image: no number of
+ * them at other addresses, nor one at its own, whose page the program has guessed, and
+ * whatever size that claims. So all images at their own address are taken. Those that overlap
+ * are marked.
  */
 #include "find.h"
 
@@ -28,8 +34,8 @@
 #define STEP		4096
 #define PROGRESS	(64ULL << 20)
 
-/* More than a forged file should make */
-#define MAX_IMAGES	4096
+/* Of those at other addresses; they are needed for nothing but their number. */
+#define MAX_COPIES	4096
 
 /* A part of the file whose physical address is known */
 struct segment {
@@ -49,9 +55,20 @@ static int add_image(struct blackbox_find *find, const struct blackbox_image *im
 	return 0;
 }
 
-static int search(struct blackbox_find *find, const void *bytes, u64 size,
+/* May the image lie at its own address, if the file begins at @phys? */
+static bool may_be_own(const struct blackbox_image *image, u64 phys)
+{
+	const struct perf_blackbox_super *super = &image->super;
+
+	return !image->offset || super->phys == phys + image->offset ||
+	       super->phys - super->region_phys == image->offset;
+}
+
+/* @phys: address of the first byte; 0: not known, or 0 */
+static int search(struct blackbox_find *find, const void *bytes, u64 size, u64 phys,
 		  blackbox_progress_t progress)
 {
+	size_t copies = 0;
 	int err = 0;
 
 	for (u64 pos = 0; pos < size && !err; pos += STEP) {
@@ -61,8 +78,12 @@ static int search(struct blackbox_find *find, const void *bytes, u64 size,
 			progress(pos, size);
 		switch (blackbox_image__find(bytes, size, pos, &image)) {
 		case BLACKBOX_FOUND_IMAGE:
-			if (find->nr < MAX_IMAGES)
+			if (!pos && !phys)
+				phys = image.super.phys;
+			if (may_be_own(&image, phys) || copies++ < MAX_COPIES)
 				err = add_image(find, &image);
+			else
+				find->copies++;
 			break;
 		case BLACKBOX_FOUND_FOREIGN:
 			find->foreign++;
@@ -124,7 +145,8 @@ static int search_segments(struct blackbox_find *find, const void *bytes,
 	for (int i = 0; i < nr && !err; i++) {
 		size_t first = find->nr;
 
-		err = search(find, bytes + segments[i].offset, segments[i].size, progress);
+		err = search(find, bytes + segments[i].offset, segments[i].size,
+			     segments[i].phys, progress);
 		for (size_t j = first; j < find->nr; j++) {
 			struct blackbox_image *image = &find->images[j];
 
@@ -135,9 +157,11 @@ static int search_segments(struct blackbox_find *find, const void *bytes,
 	return err;
 }
 
-/* The physical address of the first byte of the file */
+/* The physical address of the first byte of the file; the images are sorted */
 static u64 find_address(const struct blackbox_find *find)
 {
+	if (find->nr && !find->images[0].offset)
+		return find->images[0].super.phys;
 	for (size_t i = 0; i < find->nr; i++) {
 		if (find->images[i].offset == find->images[i].super.phys)
 			return 0;
@@ -145,8 +169,6 @@ static u64 find_address(const struct blackbox_find *find)
 	for (size_t i = 0; i < find->nr; i++) {
 		const struct perf_blackbox_super *super = &find->images[i].super;
 
-		if (!find->images[i].offset)
-			return super->phys;
 		if (super->phys - super->region_phys == find->images[i].offset)
 			return super->region_phys;
 	}
@@ -163,21 +185,30 @@ static int cmp_images(const void *va, const void *vb)
 /* Keep the images at their own addresses. */
 static void drop_copies(struct blackbox_find *find)
 {
-	u64 address = find_address(find), end = 0;
+	struct blackbox_image *longest = NULL;
 	size_t nr = 0;
+	u64 address;
 
 	/* Segments may be in any order, and may overlap. */
 	if (find->nr)
 		qsort(find->images, find->nr, sizeof(*find->images), cmp_images);
+	address = find_address(find);
 	for (size_t i = 0; i < find->nr; i++) {
-		const struct blackbox_image *image = &find->images[i];
+		struct blackbox_image *image = &find->images[i];
 
-		if (image->super.phys - address != image->offset || (nr && image->offset < end)) {
+		if (image->super.phys - address != image->offset ||
+		    (nr && image->offset == find->images[nr - 1].offset)) {
 			find->copies++;
 			continue;
 		}
-		end = image->offset + image->size;
-		find->images[nr++] = *image;
+		find->images[nr] = *image;
+		image = &find->images[nr++];
+		if (longest && image->offset < longest->offset + longest->size) {
+			longest->overlaps = true;
+			image->overlaps = true;
+		}
+		if (!longest || image->offset + image->size > longest->offset + longest->size)
+			longest = image;
 	}
 	find->nr = nr;
 }
@@ -204,7 +235,7 @@ int blackbox_find__init(struct blackbox_find *find, const void *bytes, u64 size,
 	if (nr)
 		err = search_segments(find, bytes, segments, nr, progress);
 	else
-		err = search(find, bytes, size, progress);
+		err = search(find, bytes, size, /*phys=*/0, progress);
 	free(segments);
 	drop_copies(find);
 	for (size_t i = 0; i < find->nr && !err; i++)

@@ -212,23 +212,27 @@ static int read_tasks(struct blackbox_image *image)
 	return 0;
 }
 
-/**
- * blackbox_image__read - read what became of the kernel
- * @image: an image that was found; must be freed in any case
- *
- * Return: 0 or -ENOMEM.
- */
-int blackbox_image__read(struct blackbox_image *image)
+static int get_session(const struct blackbox_image *image, u32 i,
+		       struct perf_blackbox_session *entry)
 {
-	struct perf_blackbox_death *death = &image->death;
-	const void *p = at(image, image->super.life, sizeof(struct perf_blackbox_life));
-	const size_t checked = offsetof(struct perf_blackbox_death, kind);
+	const struct perf_blackbox_super *super = &image->super;
+	int ret;
 
-	if (p)
-		image->state = get_u32(p);
-	if (image->state > PERF_BLACKBOX_RELEASED)
-		image->state = 0;
-	p = at(image, image->super.death, sizeof(*death));
+	if (i >= count_entries(image, super->sessions, min(super->max_sessions, MAX_SESSIONS),
+			       super->session_size))
+		return 0;
+	ret = get_entry(image, super->sessions, i, super->session_size, entry, sizeof(*entry));
+	if (ret > 0 && (!is_terminated(entry->name, sizeof(entry->name)) || !is_name(entry->name)))
+		ret = -1;
+	return ret;
+}
+
+static int read_death(struct blackbox_image *image)
+{
+	const size_t checked = offsetof(struct perf_blackbox_death, kind);
+	struct perf_blackbox_death *death = &image->death;
+	const void *p = at(image, image->super.death, sizeof(*death));
+
 	if (!p)
 		return 0;
 	memcpy(death, p, sizeof(*death));
@@ -247,24 +251,29 @@ int blackbox_image__read(struct blackbox_image *image)
 	return read_tasks(image);
 }
 
+/**
+ * blackbox_image__read - read what became of the kernel
+ * @image: an image that was found; must be freed in any case
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int blackbox_image__read(struct blackbox_image *image)
+{
+	const void *p = at(image, image->super.life, sizeof(struct perf_blackbox_life));
+	struct perf_blackbox_session entry;
+
+	if (p)
+		image->state = get_u32(p);
+	if (image->state > PERF_BLACKBOX_RELEASED)
+		image->state = 0;
+	for (u32 i = 0; i < min(image->super.max_sessions, MAX_SESSIONS); i++)
+		image->damaged += get_session(image, i, &entry) < 0;
+	return read_death(image);
+}
+
 void blackbox_image__exit(struct blackbox_image *image)
 {
 	zfree(&image->tasks);
-}
-
-static int get_session(const struct blackbox_image *image, u32 i,
-		       struct perf_blackbox_session *entry)
-{
-	const struct perf_blackbox_super *super = &image->super;
-	int ret;
-
-	if (i >= count_entries(image, super->sessions, min(super->max_sessions, MAX_SESSIONS),
-			       super->session_size))
-		return 0;
-	ret = get_entry(image, super->sessions, i, super->session_size, entry, sizeof(*entry));
-	if (ret > 0 && (!is_terminated(entry->name, sizeof(entry->name)) || !is_name(entry->name)))
-		ret = -1;
-	return ret;
 }
 
 /**
@@ -472,14 +481,17 @@ static int read_buffers(struct blackbox_session *s)
 
 /* Notes */
 
-static int add_note(struct blackbox_session *s, const void *data, u64 size, u64 time)
+static int add_note(struct blackbox_session *s, const void *data, u64 size,
+		    const struct perf_blackbox_clock *clock)
 {
 	struct blackbox_note *notes = reallocarray(s->notes, s->nr_notes + 1, sizeof(*notes));
 
 	if (!notes)
 		return -ENOMEM;
 	s->notes = notes;
-	notes[s->nr_notes++] = (struct blackbox_note) { data, size, time };
+	notes[s->nr_notes++] = (struct blackbox_note) {
+		.data = data, .size = size, .time = clock->perf, .real = clock->real,
+	};
 	return 0;
 }
 
@@ -527,7 +539,7 @@ static int read_additions(struct blackbox_session *s, const void *slot, u64 room
 			s->notes_bad++;
 			break;
 		}
-		err = add_note(s, data, add.size, add.clock.perf);
+		err = add_note(s, data, add.size, &add.clock);
 		pos += sizeof(add) + PERF_ALIGN(add.size, sizeof(u64));
 	}
 	return err;
@@ -554,7 +566,7 @@ static int read_notes(struct blackbox_session *s)
 		return 0;
 	newer = !valid[0] || (valid[1] && notes[1].seq > notes[0].seq);
 	err = add_note(s, slots[newer] + sizeof(notes[0]), notes[newer].size,
-		       notes[newer].clock.perf);
+		       &notes[newer].clock);
 	return err ?: read_additions(s, slots[newer], entry->notes_size, &notes[newer]);
 }
 

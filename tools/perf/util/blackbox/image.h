@@ -22,7 +22,9 @@
  * @tasks: tasks that were alive then, @nr_tasks entries
  * @nr_tasks: number of these; 0 if the table is damaged
  * @tasks_bad: the table of tasks is damaged
- * @damaged: entries of directories whose CRC or offsets are wrong
+ * @damaged: sessions that are damaged, and one for the death if that is
+ * @overlaps: there is another image at its own address in the same memory: one is forged, or
+ *	was left behind by an earlier kernel
  */
 struct blackbox_image {
 	const void			*base;
@@ -36,6 +38,7 @@ struct blackbox_image {
 	size_t				nr_tasks;
 	bool				tasks_bad;
 	u32				damaged;
+	bool				overlaps;
 };
 
 /**
@@ -63,11 +66,13 @@ struct blackbox_buffer {
  * @data: the records
  * @size: bytes of these
  * @time: when they were stored, on perf's clock
+ * @real: the same by the wall clock
  */
 struct blackbox_note {
 	const void		*data;
 	u64			size;
 	u64			time;
+	u64			real;
 };
 
 /**
@@ -123,7 +128,7 @@ bool blackbox_image__has_session(const struct blackbox_image *image, u32 i,
 
 const char *blackbox_image__state_name(const struct blackbox_image *image);
 const char *blackbox_image__reason(const struct blackbox_image *image);
-u64 blackbox_image__death_time(const struct blackbox_image *image, u64 newest, u64 *perf);
+u64 blackbox_session__death_time(const struct blackbox_session *s, u64 newest, u64 *perf);
 const char *blackbox__wall_clock(u64 ns, char *buf, size_t size);
 
 int blackbox_session__init(struct blackbox_session *s, const struct blackbox_image *image,

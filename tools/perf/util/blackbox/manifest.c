@@ -59,24 +59,33 @@ static void hex(char *to, const u8 *from, size_t nr)
 }
 
 /**
- * blackbox_image__death_time - when the kernel died
- * @image: the image
+ * blackbox_session__death_time - when the kernel died
+ * @s: a session of its image
  * @newest: time of the newest sample, by perf's clock, or 0
  * @perf: returns the time of the death by perf's clock; that of the newest sample if the
  *	kernel could not tell; 0 if nothing is known
  *
+ * An image is made so early at boot that the wall clock may not have been set. The notes
+ * know better.
+ *
  * Return: the same by the wall clock, in ns.
  */
-u64 blackbox_image__death_time(const struct blackbox_image *image, u64 newest, u64 *perf)
+u64 blackbox_session__death_time(const struct blackbox_session *s, u64 newest, u64 *perf)
 {
-	const struct perf_blackbox_clock *clock = &image->super.clock;
+	const struct blackbox_image *image = s->image;
+	const struct blackbox_note *note = s->nr_notes ? &s->notes[s->nr_notes - 1] : NULL;
+	const struct perf_blackbox_clock *made = &image->super.clock;
 
 	if (image->has_death) {
 		*perf = image->death.clock.perf;
 		return image->death.clock.real;
 	}
 	*perf = newest;
-	return newest > clock->perf ? clock->real + (newest - clock->perf) : 0;
+	if (!newest)
+		return 0;
+	if (note && note->real > made->real)
+		return note->real + (newest - note->time);
+	return newest > made->perf ? made->real + (newest - made->perf) : 0;
 }
 
 /* As in the names of dumps: 20261123T181502.275Z. @buf has room for 32 bytes. */
@@ -125,6 +134,7 @@ static void write_image(struct json_writer *w, const struct blackbox_image *imag
 	json_writer__bool(w, "tasks_damaged", image->tasks_bad);
 	json_writer__bool(w, "tasks_left_out", image->has_death && image->death.tasks_lost);
 	json_writer__bool(w, "truncated", image->size < super->image_size);
+	json_writer__bool(w, "overlaps", image->overlaps);
 	json_writer__end(w);
 }
 
@@ -183,7 +193,7 @@ int blackbox_manifest__write(const struct blackbox_recording *r, const char *fil
 			     FILE *f)
 {
 	const struct blackbox_image *image = r->session->image;
-	u64 died, real = blackbox_image__death_time(image, r->newest, &died);
+	u64 died, real = blackbox_session__death_time(r->session, r->newest, &died);
 	struct json_writer w;
 	char buf[40];
 

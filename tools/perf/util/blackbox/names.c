@@ -11,7 +11,10 @@
  * the time C. Additions describe changes, and always get their time.
  *
  * The table of the death has names without a history. It names threads that neither the
- * notes nor the side-band describe.
+ * notes nor the side-band describe. A thread that the notes name differently, and of which the
+ * side-band tells nothing, got its last name after they were written: by exec, or as another
+ * thread of the same number. It has that name from then on. The names of kernel threads are no
+ * such sign: in /proc they have what they work on appended.
  *
  * The kernel is mapped by the superblock: the addresses of _text are what perf needs to find
  * symbols if the kernel ran at another address than the one whose symbols are at hand.
@@ -20,6 +23,7 @@
  * sample_id of the recording. So records of another layout do no harm.
  */
 #include "recording.h"
+#include "../build-id.h"
 #include "../event.h"
 
 #include <linux/bitops.h>
@@ -27,6 +31,7 @@
 #include <linux/string.h>
 #include <linux/zalloc.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,38 +135,60 @@ static const struct blackbox_task_time *find_time(const struct blackbox_task_tim
 
 /* Names at the start */
 
-static int tell(struct blackbox_recording *r, u32 tid)
+static int tell(struct blackbox_recording *r, u32 tid, u64 time, const char *comm)
 {
 	if (r->nr_told == r->told_room) {
 		size_t room = max(r->told_room * 2, (size_t)256);
-		u32 *told = reallocarray(r->told, room, sizeof(*told));
+		struct blackbox_told *told = reallocarray(r->told, room, sizeof(*told));
 
 		if (!told)
 			return -ENOMEM;
 		r->told = told;
 		r->told_room = room;
 	}
-	r->told[r->nr_told++] = tid;
+	r->told[r->nr_told++] = (struct blackbox_told) { .tid = tid, .time = time, .comm = comm };
 	return 0;
 }
 
-static int cmp_u32(const void *va, const void *vb)
+static int cmp_told(const void *va, const void *vb)
 {
-	u32 a = get_u32(va), b = get_u32(vb);
+	const struct blackbox_told *a = va, *b = vb;
 
-	return a < b ? -1 : a > b;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->time < b->time ? -1 : a->time > b->time;
 }
 
+/* Of each thread, the last name stays. */
 static void sort_told(struct blackbox_recording *r)
 {
+	size_t nr = 0;
+
 	if (r->nr_told)
-		qsort(r->told, r->nr_told, sizeof(*r->told), cmp_u32);
+		qsort(r->told, r->nr_told, sizeof(*r->told), cmp_told);
+	for (size_t i = 0; i < r->nr_told; i++) {
+		if (i + 1 == r->nr_told || r->told[i + 1].tid != r->told[i].tid)
+			r->told[nr++] = r->told[i];
+	}
+	r->nr_told = nr;
 }
 
 /* Up to @nr: the others are not sorted. */
-static bool is_told(const struct blackbox_recording *r, size_t nr, u32 tid)
+static const struct blackbox_told *find_told(const struct blackbox_recording *r, size_t nr, u32 tid)
 {
-	return nr && bsearch(&tid, r->told, nr, sizeof(tid), cmp_u32);
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->told[middle].tid == tid)
+			return &r->told[middle];
+		if (r->told[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }
 
 /* The kernel */
@@ -239,7 +266,8 @@ static int add_state(struct blackbox_recording *r, const struct perf_event_heade
 	size_t size, len = 0;
 	void *copy;
 
-	if (!shape || !is_state(header->type) || header->size < shape->size)
+	if (!shape || !is_state(header->type) || header->size < shape->size ||
+	    !blackbox_record__fits_build_id(header, record))
 		return 0;
 	if (shape->string) {
 		const char *end = memchr(record + shape->size, '\0', header->size - shape->size);
@@ -258,7 +286,8 @@ static int add_state(struct blackbox_recording *r, const struct perf_event_heade
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy + HEADER, record + HEADER, shape->size + len - HEADER);
-	if (header->type == PERF_RECORD_COMM && tell(r, get_u32(record + HEADER + 4)))
+	if (header->type == PERF_RECORD_COMM &&
+	    tell(r, get_u32(record + HEADER + 4), note->time, record + shape->size))
 		return -ENOMEM;
 	return 1;
 }
@@ -267,11 +296,16 @@ static int add_build_id(struct blackbox_recording *r, const struct perf_event_he
 			const void *record)
 {
 	const size_t fields = sizeof(struct perf_record_header_build_id);
+	struct perf_record_header_build_id b;
 	const void **ids;
 
-	if (header->size <= fields || header->size % sizeof(u64) ||
+	/* perf of the base reads the name to PATH_MAX bytes, whatever the size of the record. */
+	if (header->size <= fields || header->size > PATH_MAX || header->size % sizeof(u64) ||
 	    r->nr_build_ids >= MAX_BUILD_IDS ||
 	    !memchr(record + fields, '\0', header->size - fields))
+		return 0;
+	memcpy(&b, record, fields);
+	if (header->misc & PERF_RECORD_MISC_BUILD_ID_SIZE && b.size > BUILD_ID_SIZE)
 		return 0;
 	ids = reallocarray(r->build_ids, r->nr_build_ids + 1, sizeof(*ids));
 	if (!ids)
@@ -332,20 +366,27 @@ static int add_note(struct blackbox_recording *r, const struct blackbox_note *no
 
 /* The table of the death */
 
-static int add_task(struct blackbox_recording *r, const struct perf_blackbox_task *task)
+static int add_task(struct blackbox_recording *r, const struct perf_blackbox_task *task, u16 misc,
+		    u64 time)
 {
 	const size_t fields = blackbox_record__shape(PERF_RECORD_COMM)->size;
 	const u32 ids[] = { task->tgid, task->pid };
 	size_t len = strlen(task->comm) + 1;
 	void *record;
 
-	record = blackbox_recording__make(r, PERF_RECORD_COMM, 0,
-					  fields + PERF_ALIGN(len, sizeof(u64)), 0);
+	record = blackbox_recording__make(r, PERF_RECORD_COMM, misc,
+					  fields + PERF_ALIGN(len, sizeof(u64)), time);
 	if (!record)
 		return -ENOMEM;
 	memcpy(record + HEADER, ids, sizeof(ids));
 	memcpy(record + fields, task->comm, len);
-	return tell(r, task->pid);
+	return tell(r, task->pid, time, NULL);
+}
+
+static bool is_renamed(const struct blackbox_told *told, const struct perf_blackbox_task *task)
+{
+	return !(task->flags & PERF_BLACKBOX_TASK_KERNEL) &&
+	       strncmp(told->comm, task->comm, sizeof(task->comm));
 }
 
 static int add_tasks(struct blackbox_recording *r)
@@ -358,10 +399,15 @@ static int add_tasks(struct blackbox_recording *r)
 	nr_told = r->nr_told;
 	for (size_t i = 0; i < image->nr_tasks && !err; i++) {
 		const struct perf_blackbox_task *task = &image->tasks[i];
+		const struct blackbox_told *told = find_told(r, nr_told, task->pid);
 
-		if (task->pid && !is_told(r, nr_told, task->pid) &&
-		    !find_time(r->threads, r->nr_threads, task->pid))
-			err = add_task(r, task);
+		if (!task->pid || find_time(r->threads, r->nr_threads, task->pid))
+			continue;
+		if (!told)
+			err = add_task(r, task, 0, 0);
+		else if (is_renamed(told, task))
+			err = add_task(r, task, PERF_RECORD_MISC_COMM_EXEC,
+				       blackbox_recording__has_clock(r) ? told->time + 1 : 0);
 	}
 	sort_told(r);
 	return err;
@@ -382,28 +428,38 @@ int blackbox_names__add(struct blackbox_recording *r)
 	return err ?: add_tasks(r);
 }
 
+/* Events of a session may have the task at different places of their samples. */
+static bool is_unresolved(const struct blackbox_recording *r, const struct blackbox_buffer *buf,
+			  size_t i)
+{
+	const void *record = buf->cut.bytes + buf->cut.spans[i].pos;
+	const struct blackbox_event *event;
+	struct perf_event_header header;
+	int pos;
+	u32 tid;
+
+	memcpy(&header, record, HEADER);
+	if (header.type != PERF_RECORD_SAMPLE)
+		return false;
+	event = blackbox_record__event(&buf->ids, record);
+	pos = event ? sample_layout__offset(&event->layout, SAMPLE_WORD__TID, header.type,
+					    header.size) : -1;
+	if (pos < 0)
+		return false;
+	tid = get_u32(record + pos + sizeof(u32));
+	return tid && !find_told(r, r->nr_told, tid) && !find_time(r->threads, r->nr_threads, tid);
+}
+
 /**
  * blackbox_names__resolve - count the samples of tasks without a description
  * @r: the recording
  */
 void blackbox_names__resolve(struct blackbox_recording *r)
 {
-	const struct sample_layout *layout = &r->groups[0].events[0]->layout;
+	const struct blackbox_session *s = r->session;
 
-	for (size_t i = 0; i < r->nr_items; i++) {
-		const void *record = r->items[i].data;
-		struct perf_event_header header;
-		int pos;
-		u32 tid;
-
-		memcpy(&header, record, HEADER);
-		if (header.type != PERF_RECORD_SAMPLE)
-			continue;
-		pos = sample_layout__offset(layout, SAMPLE_WORD__TID, header.type, header.size);
-		if (pos < 0)
-			continue;
-		tid = get_u32(record + pos + sizeof(u32));
-		r->unresolved += tid && !is_told(r, r->nr_told, tid) &&
-				 !find_time(r->threads, r->nr_threads, tid);
+	for (size_t i = 0; i < s->nr_buffers; i++) {
+		for (size_t j = 0; j < s->buffers[i].cut.nr; j++)
+			r->unresolved += is_unresolved(r, &s->buffers[i], j);
 	}
 }

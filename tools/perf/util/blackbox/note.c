@@ -128,11 +128,13 @@ static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_ext
 		pr_warning("The formats of the tracepoints cannot be stored: is tracefs mounted, and may this user read it?\n");
 	if (perf_event__synthesize_modules(&w->tool, put_record, machine) < 0)
 		pr_warning("The modules of the kernel cannot be stored: see /proc/sys/kernel/kptr_restrict.\n");
-	if (extent < NOTE_WITHOUT_TASKS)
-		err = perf_event__synthesize_threads(&w->tool, put_record, machine,
-						     /*needs_mmap=*/extent == NOTE_ALL,
-						     /*mmap_data=*/false,
-						     /*nr_threads_synthesize=*/1);
+	/* It returns -1, whatever has failed. */
+	if (extent < NOTE_WITHOUT_TASKS &&
+	    perf_event__synthesize_threads(&w->tool, put_record, machine,
+					   /*needs_mmap=*/extent == NOTE_ALL,
+					   /*mmap_data=*/false,
+					   /*nr_threads_synthesize=*/1) < 0)
+		err = -EIO;
 	machine__delete(machine);
 	return err;
 }
@@ -190,6 +192,13 @@ static void print_error(const char *name, int err)
 	case -EINVAL:
 		pr_err("This kernel has no black boxes: boot one with CONFIG_PERF_PERSISTENT_BLACKBOX.\n");
 		break;
+	case -ENOENT:
+		pr_err("Session %s has ended.\n", name);
+		break;
+	case -EIO:
+		pr_err("Notes of session %s cannot be stored, as the tasks cannot be read: is /proc mounted, and is there memory?\n",
+		       name);
+		break;
 	case -ENOSPC:
 		pr_err("There is no room for notes of session %s: make its region larger.\n", name);
 		break;
@@ -222,7 +231,7 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 	return 0;
 }
 
-/* Store them again after @every seconds; 0: only once. */
+/* Store them again after @every seconds, as long as the session lives; 0: only once. */
 static int note(const char *name, unsigned int every)
 {
 	struct persistent_session *ps;
@@ -235,7 +244,7 @@ static int note(const char *name, unsigned int every)
 	if (IS_ERR(ps))
 		return PTR_ERR(ps);
 	fd = persistent__open_session(ps->id);
-	err = fd < 0 ? fd : symbol__init(NULL);
+	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
 	if (!err) {
 		evlist = persistent_session__new_evlist(ps);
 		err = evlist ? 0 : -errno;
@@ -248,6 +257,10 @@ static int note(const char *name, unsigned int every)
 		while (!err && every) {
 			sleep(every);
 			err = note_once(name, fd, evlist);
+			if (err == -ENOENT) {
+				err = 0;
+				break;
+			}
 		}
 	}
 	evlist__delete(evlist);
@@ -266,7 +279,7 @@ static const char *const note_usage[] = {
 
 static const struct option note_options[] = {
 	OPT_UINTEGER(0, "every", &note_every,
-		     "Store the notes again after so many seconds, until killed"),
+		     "Store the notes again after so many seconds, until the session ends"),
 	OPT_BOOLEAN('q', "quiet", &quiet, "Print warnings and errors only"),
 	OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 	OPT_END()

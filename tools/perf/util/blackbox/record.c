@@ -11,6 +11,7 @@
  * its last field, except if it has a branch stack, whose size depends on the hardware.
  */
 #include "record.h"
+#include "../build-id.h"
 
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -251,11 +252,31 @@ static bool check_sample(const struct perf_event_attr *attr, const void *record,
 					     PERF_SAMPLE_AUX));
 }
 
-/* @end: where the sample_id begins */
-static bool check_other(const struct blackbox_shape *shape, u32 type, const void *record,
-			size_t end)
+/**
+ * blackbox_record__fits_build_id - check the size of the build-id of a mapping
+ * @header: of the record
+ * @record: the record, which has all fields of its type
+ *
+ * perf of the base copies the build-id to BUILD_ID_SIZE bytes, whatever its size is.
+ *
+ * Return: false if it has a build-id that cannot be.
+ */
+bool blackbox_record__fits_build_id(const struct perf_event_header *header, const void *record)
 {
-	if (end < shape->size)
+	const size_t build_id_size = HEADER + 32;
+
+	return header->type != PERF_RECORD_MMAP2 ||
+	       !(header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) ||
+	       *(const u8 *)(record + build_id_size) <= BUILD_ID_SIZE;
+}
+
+/* @end: where the sample_id begins */
+static bool check_other(const struct blackbox_shape *shape, const struct perf_event_header *header,
+			const void *record, size_t end)
+{
+	const u32 type = header->type;
+
+	if (end < shape->size || !blackbox_record__fits_build_id(header, record))
 		return false;
 	if (shape->string)
 		return memchr(record + shape->size, '\0', end - shape->size);
@@ -303,6 +324,22 @@ static const struct blackbox_event *find_event(const struct blackbox_ids *ids, u
 }
 
 /**
+ * blackbox_record__event - find the event of a record
+ * @ids: events that write to the buffer
+ * @record: a record that was checked
+ *
+ * Return: the event.
+ */
+const struct blackbox_event *blackbox_record__event(const struct blackbox_ids *ids,
+						    const void *record)
+{
+	struct perf_event_header header;
+
+	memcpy(&header, record, sizeof(header));
+	return find_event(ids, header.type, record, header.size);
+}
+
+/**
  * blackbox_record__check - check a record
  * @ids: events that write to the buffer
  * @record: its first byte
@@ -337,8 +374,7 @@ enum blackbox_drop blackbox_record__check(const struct blackbox_ids *ids, const 
 		if (!check_sample(&event->attr, record, header.size))
 			return BLACKBOX_DROP_BODY;
 	} else if (header.size < event->layout.id_size ||
-		   !check_other(shape, header.type, record,
-				header.size - event->layout.id_size)) {
+		   !check_other(shape, &header, record, header.size - event->layout.id_size)) {
 		return BLACKBOX_DROP_BODY;
 	}
 	pos = sample_layout__offset(&event->layout, SAMPLE_WORD__CPU, header.type, header.size);

@@ -6,6 +6,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /**
@@ -88,6 +89,9 @@ const char *blackbox_drop__name(enum blackbox_drop drop);
 void blackbox_event__init(struct blackbox_event *event);
 const struct blackbox_event *blackbox_ids__find(const struct blackbox_ids *ids, u64 id);
 const struct blackbox_shape *blackbox_record__shape(u32 type);
+bool blackbox_record__fits_build_id(const struct perf_event_header *header, const void *record);
+const struct blackbox_event *blackbox_record__event(const struct blackbox_ids *ids,
+						    const void *record);
 enum blackbox_drop blackbox_record__check(const struct blackbox_ids *ids, const void *record,
 					  size_t room, u64 *time);
 

@@ -4,7 +4,7 @@
  *
  * The records of all buffers are sorted by time. They stay where they are, in the copies of
  * the buffers. Records that describe the state at the start (names.c) are made and come
- * first.
+ * first, also if the records have no times.
  *
  * perf.data has an event once, with the ids that it has on each CPU. Events with equal
  * attributes and names are the same event. Side-band is the last one: readers take the
@@ -12,6 +12,7 @@
  */
 #include "recording.h"
 
+#include <linux/bits.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
@@ -21,15 +22,10 @@
 
 /* Items */
 
-/**
- * blackbox_recording__add - add a record
- * @r: the recording
- * @data: the record, which must stay
- * @time: its time
- *
- * Return: 0 or -ENOMEM.
- */
-int blackbox_recording__add(struct blackbox_recording *r, const void *data, u64 time)
+/* Of two records with the same time, the one with the smaller number comes first. */
+#define SEQ_BUFFERS	BIT_ULL(63)
+
+static int add_item(struct blackbox_recording *r, const void *data, u64 time, u64 seq)
 {
 	if (r->nr_items == r->items_room) {
 		size_t room = max(r->items_room * 2, (size_t)4096);
@@ -42,11 +38,24 @@ int blackbox_recording__add(struct blackbox_recording *r, const void *data, u64 
 	}
 	r->items[r->nr_items] = (struct blackbox_item) {
 		.time	= time,
-		.seq	= r->nr_items,
+		.seq	= seq + r->nr_items,
 		.data	= data,
 	};
 	r->nr_items++;
 	return 0;
+}
+
+/**
+ * blackbox_recording__add - add a record of a buffer
+ * @r: the recording
+ * @data: the record, which must stay
+ * @time: its time
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int blackbox_recording__add(struct blackbox_recording *r, const void *data, u64 time)
+{
+	return add_item(r, data, time, SEQ_BUFFERS);
 }
 
 /* Synthesized records have no id, and are thus parsed like those of the first event. */
@@ -85,7 +94,7 @@ void *blackbox_recording__make(struct blackbox_recording *r, u16 type, u16 misc,
 	pos = sample_layout__offset(layout, SAMPLE_WORD__TIME, type, header.size);
 	if (pos >= 0)
 		memcpy((void *)made->bytes + pos, &time, sizeof(time));
-	return blackbox_recording__add(r, made->bytes, time) ? NULL : made->bytes;
+	return add_item(r, made->bytes, time, 0) ? NULL : made->bytes;
 }
 
 /**

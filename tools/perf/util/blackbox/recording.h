@@ -11,7 +11,7 @@
 /**
  * struct blackbox_item - a record of the recording
  * @time: its time, 0: it describes the state before all others
- * @seq: its number
+ * @seq: its number; records that were made precede those of the buffers
  * @data: the record
  */
 struct blackbox_item {
@@ -60,6 +60,18 @@ struct blackbox_cpu {
 	u64	given_up;
 };
 
+/**
+ * struct blackbox_told - a thread that has a name at the start
+ * @tid: its number
+ * @time: when notes named it, by perf's clock; 0: the table of the death did
+ * @comm: the name in the notes
+ */
+struct blackbox_told {
+	u32		tid;
+	u64		time;
+	const char	*comm;
+};
+
 /* A record that is made here */
 struct blackbox_made {
 	struct blackbox_made	*next;
@@ -85,7 +97,7 @@ struct blackbox_made {
  * @nr_threads: number of these
  * @processes: processes that buffers describe
  * @nr_processes: number of these
- * @told: threads that have a name at the start, sorted by number
+ * @told: threads that notes and table name, sorted by number and time
  * @nr_told: number of these
  * @told_room: allocated size of @told
  * @cpus: by CPU
@@ -121,7 +133,7 @@ struct blackbox_recording {
 	size_t				nr_threads;
 	struct blackbox_task_time	*processes;
 	size_t				nr_processes;
-	u32				*told;
+	struct blackbox_told		*told;
 	size_t				nr_told;
 	size_t				told_room;
 	struct blackbox_cpu		*cpus;

@@ -11,7 +11,8 @@
  * recovered before. Both are left out without --all.
  *
  * A recording is written with a hidden name and renamed when it is on disk. An image is
- * released after that.
+ * released after that, and only if all of it was recovered: what this perf cannot read may be
+ * all that is left of a death, and a later perf, or a look at the bytes, may tell more.
  */
 #include "blackbox.h"
 #include "find.h"
@@ -50,6 +51,7 @@
  * @bytes: its contents
  * @size: bytes of these
  * @is_mapping: @bytes is a mapping
+ * @kept: there is something in it that was not recovered
  * @found: the images
  */
 struct source {
@@ -59,6 +61,7 @@ struct source {
 	void			*bytes;
 	u64			size;
 	bool			is_mapping;
+	bool			kept;
 	struct blackbox_find	found;
 };
 
@@ -69,6 +72,7 @@ struct source {
  * @nr_sources: number of these
  * @nr_images: images to be recovered
  * @nr_sessions: sessions to be recovered
+ * @nr_written: recordings that were written
  */
 struct recover {
 	const struct blackbox_options	*opts;
@@ -76,6 +80,7 @@ struct recover {
 	size_t				nr_sources;
 	u32				nr_images;
 	u32				nr_sessions;
+	u32				nr_written;
 };
 
 /* Sources */
@@ -241,7 +246,8 @@ static u32 max_sessions(const struct blackbox_image *image)
 	return min(image->super.max_sessions, 256U);
 }
 
-typedef int (*session_fn_t)(struct recover *rec, const struct blackbox_image *image, u32 i);
+typedef int (*session_fn_t)(struct recover *rec, struct source *source,
+			    const struct blackbox_image *image, u32 i);
 
 /* Call @fn for each session that is to be recovered. */
 static int visit_sessions(struct recover *rec, session_fn_t fn)
@@ -259,58 +265,74 @@ static int visit_sessions(struct recover *rec, session_fn_t fn)
 				continue;
 			for (u32 k = 0; k < max_sessions(image) && !err; k++) {
 				if (get_session(rec, image, k, &entry))
-					err = fn(rec, image, k);
+					err = fn(rec, source, image, k);
 			}
 		}
 	}
 	return err;
 }
 
-/* Nothing to recover: say why. Return: -errno if something is there that cannot be read. */
-static int explain(const struct recover *rec)
+static const char *where(const struct recover *rec)
+{
+	return rec->opts->image ?: rec->opts->last ?: "the last boot";
+}
+
+/* No image to recover: say why. Return: -errno if something is there that cannot be read. */
+static int explain_images(const struct recover *rec)
 {
 	struct blackbox_find sum = {};
-	const char *where = rec->opts->image ?: rec->opts->last ?: "the last boot";
+	bool unread = false;
 
 	for (size_t i = 0; i < rec->nr_sources; i++) {
+		unread |= rec->sources[i].is_last && !rec->sources[i].found.nr;
 		sum.nr += rec->sources[i].found.nr;
 		sum.copies += rec->sources[i].found.copies;
 		sum.foreign += rec->sources[i].found.foreign;
 		sum.version += rec->sources[i].found.version;
 		sum.damaged += rec->sources[i].found.damaged;
 	}
-	if (sum.nr && rec->opts->session) {
-		pr_err("There is no session %s in %s: use --list to see which there are.\n",
-		       rec->opts->session, where);
-		return -ENOENT;
-	}
-	if (sum.nr) {
+	if (sum.nr && !unread) {
 		pr_warning("No machine died: %s has images that were released, or whose kernel was shut down in order. Use --all to recover them.\n",
-			   where);
+			   where(rec));
 		return 0;
 	}
 	if (sum.version) {
 		pr_err("%s has an image of another version: use the perf of the kernel that wrote it.\n",
-		       where);
+		       where(rec));
 		return -EPROTONOSUPPORT;
 	}
 	if (sum.foreign) {
 		pr_err("%s has an image of a machine of the other byte order: use perf on such a machine.\n",
-		       where);
+		       where(rec));
 		return -EPROTONOSUPPORT;
 	}
 	if (sum.copies) {
 		pr_err("%s has images, but none at its own address: cut the file so that it begins with the region or the image.\n",
-		       where);
+		       where(rec));
 		return -EADDRNOTAVAIL;
 	}
 	if (sum.damaged) {
 		pr_err("%s has an image whose superblock is damaged: if the memory was saved in another way as well, try that.\n",
-		       where);
+		       where(rec));
 		return -EBADMSG;
 	}
-	pr_warning("There is no black box image in %s.\n", where);
+	pr_warning("There is no black box image in %s.\n", where(rec));
 	return 0;
+}
+
+/* No session to recover: say why. Return: as explain_images(). */
+static int explain(const struct recover *rec)
+{
+	if (!rec->nr_images)
+		return explain_images(rec);
+	if (rec->opts->session) {
+		pr_err("There is no session %s in %s: use --list to see which there are.\n",
+		       rec->opts->session, where(rec));
+		return -ENOENT;
+	}
+	pr_err("%s has the image of a kernel that died, but no session in it can be read: if the memory was saved in another way as well, try that.\n",
+	       where(rec));
+	return -EBADMSG;
 }
 
 /* --list */
@@ -346,7 +368,6 @@ static int list_one(const struct blackbox_image *image, u32 i)
 static void list_image(const struct source *source, const struct blackbox_image *image)
 {
 	char buf[40];
-	u64 perf;
 
 	printf("%s", source->name);
 	if (!source->is_last)
@@ -356,12 +377,16 @@ static void list_image(const struct source *source, const struct blackbox_image 
 	       (u64)image->super.generation, image->super.release);
 	if (image->has_death)
 		printf(", %s, CPU %d, %s[%d]: %s",
-		       blackbox__wall_clock(blackbox_image__death_time(image, 0, &perf), buf,
-					    sizeof(buf)) ?: "at an unknown time",
+		       blackbox__wall_clock(image->death.clock.real, buf, sizeof(buf)) ?:
+		       "at an unknown time",
 		       image->death.cpu, image->death.comm, image->death.pid,
 		       blackbox_image__reason(image));
 	if (image->size < image->super.image_size)
 		printf(", cut off after %" PRIu64 " KiB", image->size >> 10);
+	if (image->damaged)
+		printf(", %u damaged entries", image->damaged);
+	if (image->overlaps)
+		printf(", overlaps another one");
 	printf("\n");
 }
 
@@ -385,10 +410,26 @@ static int list(struct recover *rec)
 			}
 		}
 	}
-	return nr ? err : explain(rec);
+	return nr ? err : explain_images(rec);
 }
 
 /* Recordings */
+
+/* Another image with the same name: one of them is forged, or was left behind */
+static bool is_ambiguous(const struct recover *rec, const struct blackbox_image *image)
+{
+	for (size_t i = 0; i < rec->nr_sources; i++) {
+		for (size_t j = 0; j < rec->sources[i].found.nr; j++) {
+			const struct blackbox_image *other = &rec->sources[i].found.images[j];
+
+			if (other != image && is_selected(rec, other) &&
+			    other->super.generation == image->super.generation &&
+			    !strcmp(other->super.label, image->super.label))
+				return true;
+		}
+	}
+	return false;
+}
 
 static char *make_name(const struct recover *rec, const struct blackbox_image *image,
 		       const char *session)
@@ -400,6 +441,10 @@ static char *make_name(const struct recover *rec, const struct blackbox_image *i
 		len = asprintf(&name, "%s", rec->opts->output);
 	else if (rec->nr_images == 1)
 		len = asprintf(&name, "%s.%s", rec->opts->output, session);
+	else if (is_ambiguous(rec, image))
+		len = asprintf(&name, "%s.%s.%" PRIu64 ".0x%" PRIx64 ".%s", rec->opts->output,
+			       *image->super.label ? image->super.label : "region",
+			       (u64)image->super.generation, (u64)image->super.phys, session);
 	else
 		len = asprintf(&name, "%s.%s.%" PRIu64 ".%s", rec->opts->output,
 			       *image->super.label ? image->super.label : "region",
@@ -407,24 +452,47 @@ static char *make_name(const struct recover *rec, const struct blackbox_image *i
 	return len < 0 ? NULL : name;
 }
 
-static int count_session(struct recover *rec, const struct blackbox_image *image __maybe_unused,
+static int count_session(struct recover *rec, struct source *source __maybe_unused,
+			 const struct blackbox_image *image __maybe_unused,
 			 u32 i __maybe_unused)
 {
 	rec->nr_sessions++;
 	return 0;
 }
 
+/* What is damaged is left out, and kept. */
+static void count_source(struct recover *rec, struct source *source)
+{
+	/* Among the pages of a dump, anything may look like an image. */
+	if (source->is_last && !source->found.nr) {
+		pr_warning("%s is left out: this perf cannot read it.\n", source->name);
+		source->kept = true;
+	}
+	for (size_t i = 0; i < source->found.nr; i++) {
+		const struct blackbox_image *image = &source->found.images[i];
+
+		if (!is_selected(rec, image))
+			continue;
+		rec->nr_images++;
+		if (!image->damaged && image->size == image->super.image_size)
+			continue;
+		source->kept = true;
+		if (image->damaged)
+			pr_warning("%s: %u damaged entries of sessions, or of the death, are left out.\n",
+				   source->name, image->damaged);
+	}
+}
+
 static void count(struct recover *rec)
 {
-	for (size_t i = 0; i < rec->nr_sources; i++) {
-		for (size_t j = 0; j < rec->sources[i].found.nr; j++)
-			rec->nr_images += is_selected(rec, &rec->sources[i].found.images[j]);
-	}
 	visit_sessions(rec, count_session);
+	for (size_t i = 0; i < rec->nr_sources; i++)
+		count_source(rec, &rec->sources[i]);
 }
 
 /* Nothing is written if one of the files exists. */
-static int check_output(struct recover *rec, const struct blackbox_image *image, u32 i)
+static int check_output(struct recover *rec, struct source *source __maybe_unused,
+			const struct blackbox_image *image, u32 i)
 {
 	struct perf_blackbox_session entry;
 	char *name = NULL;
@@ -544,7 +612,8 @@ static int write_recording(struct blackbox_recording *r, const char *name)
 	return err;
 }
 
-static int recover_session(struct recover *rec, const struct blackbox_image *image, u32 i)
+static int recover_session(struct recover *rec, struct source *source,
+			   const struct blackbox_image *image, u32 i)
 {
 	struct blackbox_recording r = {};
 	struct blackbox_session s;
@@ -557,15 +626,47 @@ static int recover_session(struct recover *rec, const struct blackbox_image *ima
 	if (err == -ENODATA) {
 		pr_warning("Session %s was left out: its events are damaged, or it has none.\n",
 			   s.entry.name);
+		source->kept = true;
 		err = 0;
 	} else if (!err) {
 		name = make_name(rec, image, s.entry.name);
 		err = name ? write_recording(&r, name) : -ENOMEM;
+		source->kept |= s.events_bad || s.buffers_bad;
+		rec->nr_written += !err;
 	}
 	free(name);
 	blackbox_recording__exit(&r);
 	blackbox_session__exit(&s);
 	return err;
+}
+
+static int release_source(const struct source *source)
+{
+	char *path;
+	int fd, err = 0;
+
+	if (asprintf(&path, "%s" RELEASE, source->path) < 0)
+		return -ENOMEM;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "1", 1) != 1) {
+		err = -errno;
+		pr_err("%s cannot be released: %s.\n", source->name, strerror(-err));
+	} else if (!quiet) {
+		fprintf(stderr, "[ perf data recover: released %s ]\n", source->name);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return err;
+}
+
+static bool has_selected(const struct recover *rec, const struct source *source)
+{
+	for (size_t i = 0; i < source->found.nr; i++) {
+		if (is_selected(rec, &source->found.images[i]))
+			return true;
+	}
+	return false;
 }
 
 /* Only what was recovered before is released. */
@@ -574,23 +675,24 @@ static int release(struct recover *rec)
 	int err = 0;
 
 	for (size_t i = 0; i < rec->nr_sources && !err; i++) {
-		char *path;
-		int fd;
+		const struct source *source = &rec->sources[i];
 
-		if (asprintf(&path, "%s" RELEASE, rec->sources[i].path) < 0)
-			return -ENOMEM;
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, "1", 1) != 1) {
-			err = -errno;
-			pr_err("%s cannot be released: %s.\n", rec->sources[i].name,
-			       strerror(-err));
-		} else if (!quiet) {
-			fprintf(stderr, "[ perf data recover: released %s ]\n",
-				rec->sources[i].name);
-		}
-		if (fd >= 0)
-			close(fd);
-		free(path);
+		if (source->kept)
+			pr_warning("%s is not released, as not all of it was recovered: copy %s to a disk, then write 1 to %s" RELEASE ".\n",
+				   source->name, source->path, source->path);
+		else if (has_selected(rec, source))
+			err = release_source(source);
+	}
+	return err;
+}
+
+static int recover_all(struct recover *rec)
+{
+	int err = visit_sessions(rec, check_output) ?: visit_sessions(rec, recover_session);
+
+	if (!err && !rec->nr_written) {
+		pr_err("Nothing was recovered: all that %s has is damaged.\n", where(rec));
+		err = -EBADMSG;
 	}
 	return err;
 }
@@ -600,14 +702,10 @@ static int recover(struct recover *rec)
 	int err;
 
 	count(rec);
-	if (!rec->nr_sessions) {
-		err = explain(rec);
-	} else {
-		err = visit_sessions(rec, check_output) ?:
-		      visit_sessions(rec, recover_session);
-	}
-	if (!err && rec->opts->release)
-		err = release(rec);
+	err = rec->nr_sessions ? recover_all(rec) : explain(rec);
+	/* Also if nothing was recovered: it says why an image is kept. */
+	if (rec->opts->release && (!err || err == -EBADMSG || err == -EPROTONOSUPPORT))
+		err = release(rec) ?: err;
 	return err;
 }
 

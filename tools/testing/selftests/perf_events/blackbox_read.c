@@ -3,7 +3,7 @@
  * Read the image of a black box, and check it as strictly as possible.
  *
  * usage: blackbox_read [-f TEXT] [-t] [-d BYTES -o COPY] IMAGE
- *	-f TEXT		count the samples whose bytes contain TEXT
+ *	-f TEXT		count the samples whose bytes contain TEXT; may be given several times
  *	-t		print the tasks
  *	-d BYTES	write a copy in which a writer of each buffer died after it had reserved
  *	-o COPY		so many bytes, and had overwritten the oldest records there
@@ -34,10 +34,15 @@
 #define SAMPLE_KNOWN	(SAMPLE_NEEDS | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_IP | \
 			 PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW)
 
+/* What is looked for at a time */
+#define MAX_TEXTS	8
+
 static unsigned char *image;
 static __u64 image_size;
 static const struct perf_blackbox_super *super;
-static const char *text;
+static const char *texts[MAX_TEXTS];
+static __u64 found[MAX_TEXTS];
+static unsigned int nr_texts;
 static int errors;
 
 #define error(fmt, ...) (errors++, printf("error " fmt "\n", ##__VA_ARGS__))
@@ -301,10 +306,11 @@ struct sample {
 };
 
 static void check_sample(const struct sample *s, const struct perf_blackbox_buffer *buffer,
-			 __u32 nr, __u64 *time, __u64 *found)
+			 __u32 nr, __u64 *time)
 {
 	const struct perf_blackbox_event *event = find_event(s->id, nr);
 	const struct perf_event_attr *attr;
+	unsigned int i;
 	__u64 type;
 
 	if (!event) {
@@ -324,11 +330,35 @@ static void check_sample(const struct sample *s, const struct perf_blackbox_buff
 	if (s->time > *time)
 		error("buffer %u: time %llu before %llu", nr, s->time, *time);
 	*time = s->time;
-	if (text && memmem(s, s->header.size, text, strlen(text)))
-		++*found;
+	for (i = 0; i < nr_texts; i++) {
+		if (memmem(s, s->header.size, texts[i], strlen(texts[i])))
+			found[i]++;
+	}
 }
 
-static void read_buffer(const struct perf_blackbox_buffer *buffer, __u32 nr, __u64 *found)
+/* Of the kernel's struct perf_buffer; -1 if the place is not within it */
+static long rb_field(const struct perf_blackbox_buffer *buffer, __u32 offset, __u32 size)
+{
+	const unsigned char *rb = at(buffer->rb, buffer->rb_size);
+
+	if (!rb || offset % size || offset > buffer->rb_size || size > buffer->rb_size - offset)
+		return -1;
+	return size == 8 ? (long)*(__u64 *)(rb + offset) : (long)*(__u32 *)(rb + offset);
+}
+
+static void read_state(const struct perf_blackbox_buffer *buffer, __u32 nr)
+{
+	long paused = rb_field(buffer, buffer->rb_paused, 4);
+	long nest = rb_field(buffer, buffer->rb_nest, 4);
+	long lost = rb_field(buffer, buffer->rb_lost, super->long_size);
+
+	if (paused < 0 || paused > 1 || nest < 0 || lost < 0)
+		error("buffer %u: paused %ld, nest %ld, lost %ld", nr, paused, nest, lost);
+	printf("state of %u cpu %d paused %ld nest %ld lost %ld\n", nr, buffer->cpu, paused, nest,
+	       lost);
+}
+
+static void read_buffer(const struct perf_blackbox_buffer *buffer, __u32 nr)
 {
 	__u64 pos = 0, records = 0, newest = 0, time = ~0ULL;
 	const struct perf_event_header *header;
@@ -351,7 +381,7 @@ static void read_buffer(const struct perf_blackbox_buffer *buffer, __u32 nr, __u
 			break;
 		records++;
 		if (header->type == PERF_RECORD_SAMPLE)
-			check_sample((const void *)header, buffer, nr, &time, found);
+			check_sample((const void *)header, buffer, nr, &time);
 		if (records == 1)
 			newest = time;
 	}
@@ -394,7 +424,6 @@ static int die_in_all(__u64 bytes, const char *copy)
 static void read_buffers(void)
 {
 	const struct perf_blackbox_buffer *buffer;
-	__u64 found = 0;
 	bool wrong;
 	__u32 i;
 
@@ -402,11 +431,13 @@ static void read_buffers(void)
 		buffer = entry(super->buffers, super->buffer_size, i, &wrong);
 		if (wrong)
 			error("buffer %u is damaged", i);
-		if (buffer)
-			read_buffer(buffer, i, &found);
+		if (!buffer)
+			continue;
+		read_buffer(buffer, i);
+		read_state(buffer, i);
 	}
-	if (text)
-		printf("found %llu %s\n", found, text);
+	for (i = 0; i < nr_texts; i++)
+		printf("found %llu %s\n", found[i], texts[i]);
 }
 
 static bool load(const char *path)
@@ -442,7 +473,9 @@ int main(int argc, char **argv)
 			bytes = strtoull(optarg, NULL, 0);
 			break;
 		case 'f':
-			text = optarg;
+			if (nr_texts == MAX_TEXTS)
+				return 3;
+			texts[nr_texts++] = optarg;
 			break;
 		case 'o':
 			copy = optarg;

@@ -18,6 +18,7 @@ START = 5000000000
 STATES = {'reset': 1, 'clean': 2, 'dead': 3, 'released': 4}
 PLACES = {'life': 1024, 'death': 2048, 'tasks': 4096, 'sessions': 8192, 'buffers': 12288,
           'events': 16384, 'heap': 65536}
+ENTRIES = {'sessions': 128, 'buffers': 96, 'events': 512}
 
 
 def text(value, size):
@@ -124,6 +125,9 @@ class Image:
             self.bytes[:8] = self.bytes[:8][::-1]
         if self.args.damage:
             self.bytes[200] ^= 1
+        for place in self.args.flip:
+            kind, number = place.split(':')
+            self.bytes[PLACES[kind] + int(number) * ENTRIES.get(kind, 0) + 16] ^= 1
         return self.bytes
 
 
@@ -142,6 +146,8 @@ def main():
     parser.add_argument('--tracepoint', action='store_true')
     parser.add_argument('--swap', action='store_true')
     parser.add_argument('--damage', action='store_true')
+    parser.add_argument('--flip', action='append', default=[], metavar='KIND:NUMBER',
+                        help='flip a bit of an entry')
     sys.stdout.buffer.write(Image(parser.parse_args()).make())
 
 
