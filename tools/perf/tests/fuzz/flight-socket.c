@@ -13,6 +13,7 @@
  */
 #include "../../util/flight/trigger/socket.c"
 #include "../../util/flight/trigger/terms.h"
+#include "../../util/flight/trigger/watch.h"
 
 #define CLIENTS		4
 #define NR_SPECS	100000
@@ -102,6 +103,43 @@ const struct flight_trigger_ops flight_trigger_exit = {
 	.name = "exit", .form = "exit/.../", .by_itself = true,
 	.parse_terms = parse_any_terms, .free = free_any_terms,
 };
+
+/* The programs are not of interest, the grammar of their kinds is. */
+int flight_watch__check(const struct flight_trigger *t __maybe_unused)
+{
+	return 0;
+}
+
+int flight_watch__prepare(struct flight_trigger *t __maybe_unused)
+{
+	return 0;
+}
+
+int flight_watch__start(struct flight_trigger *t __maybe_unused)
+{
+	return 0;
+}
+
+unsigned int flight_watch__hits(struct flight_trigger *t __maybe_unused)
+{
+	return 0;
+}
+
+void flight_watch__stop(struct flight_trigger *t __maybe_unused)
+{
+}
+
+void flight_watch__free(struct flight_trigger *t)
+{
+	struct flight_watch *w = t->priv;
+
+	if (w) {
+		free(w->comm);
+		free(w->cgroup);
+		free(w->syscall);
+	}
+	free(w);
+}
 
 static void print_status(void *data __maybe_unused, struct json_writer *w)
 {
@@ -228,6 +266,8 @@ static void parse_many(void)
 		"psi", "kmsg", "oom", "hung", "lockup", "rcu-stall", "cpu", "exit", "signal",
 		"socket", "deadline", "event", "bpf", "/", "/", "/", ":", ",", ",", ",", "=",
 		"busy", "for=5s", "over=95%", "over=", "match=", "match=a(b|c)*", "[", "(", "\\",
+		"latency", "syscall", "runq", "offcpu", "irqoff", "over=20ms", "comm=x",
+		"comm=sixteen-letters-", "cgroup=a/b", "name=74", "name=fsync",
 		"word=x", "action=stop", "delay=1ms", "cooldown=0", "freeze", "1e9", "%", "\xff",
 	};
 	u64 seed = 88172645463325252ULL;

@@ -39,6 +39,8 @@ static const struct flight_trigger_ops *const kinds[] = {
 	&flight_trigger_rcu_stall,
 	&flight_trigger_cpu,
 	&flight_trigger_exit,
+	&flight_trigger_latency,
+	&flight_trigger_syscall,
 };
 
 /* A trigger that fires by itself writes no more than so many dumps, if not told otherwise. */

@@ -146,6 +146,8 @@ extern const struct flight_trigger_ops flight_trigger_lockup;
 extern const struct flight_trigger_ops flight_trigger_rcu_stall;
 extern const struct flight_trigger_ops flight_trigger_cpu;
 extern const struct flight_trigger_ops flight_trigger_exit;
+extern const struct flight_trigger_ops flight_trigger_latency;
+extern const struct flight_trigger_ops flight_trigger_syscall;
 
 int flight_triggers__add(struct flight_trigger **triggers, const char *spec);
 int flight_triggers__add_signal(struct flight_trigger **triggers);

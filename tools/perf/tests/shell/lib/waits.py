@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Causes of waits, for the tests of the flight recorder
+
+usage: waits.py NAME queue SECONDS	a real-time task keeps NAME from its CPU for so long
+       waits.py NAME sleep SECONDS [TIMES]
+       waits.py NAME poll MS TIMES THREADS
+       waits.py NAME fsync FILE		the file is held up, or not
+
+NAME is that of the task. What was awaited, and for how long, is printed.
+"""
+import os
+import select
+import sys
+import threading
+import time
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def queue(seconds):
+    """The last CPU, on which the recorder is least likely to be."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    child = os.fork()
+    if not child:
+        open("/proc/self/comm", "w").write("hog")
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        spin(seconds)
+        os._exit(0)
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        pass
+
+
+def sleep(seconds, times=1):
+    for _ in range(int(times)):
+        time.sleep(seconds)
+
+
+def poll(ms, times, threads):
+    """Unlike that of sleep(), its time is relative: each call lasts for all of it."""
+    def again():
+        for _ in range(times):
+            select.poll().poll(ms)
+
+    all_threads = [threading.Thread(target=again) for _ in range(threads)]
+    for thread in all_threads:
+        thread.start()
+    for thread in all_threads:
+        thread.join()
+
+
+def fsync(path):
+    with open(path, "w") as f:
+        f.write("x")
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def main():
+    open("/proc/self/comm", "w").write(sys.argv[1])
+    began = time.monotonic()
+    if sys.argv[2] == "queue":
+        queue(float(sys.argv[3]))
+    elif sys.argv[2] == "sleep":
+        sleep(float(sys.argv[3]), *sys.argv[4:])
+    elif sys.argv[2] == "poll":
+        poll(*map(int, sys.argv[3:]))
+    else:
+        fsync(sys.argv[3])
+    print(f"{sys.argv[1]} {sys.argv[2]} {time.monotonic() - began:.3f} s")
+
+
+main()

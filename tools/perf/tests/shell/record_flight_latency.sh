@@ -1,0 +1,275 @@
+#!/bin/bash
+# perf record -M: triggers at waits (exclusive)
+# SPDX-License-Identifier: GPL-2.0
+#
+# For each kind a wait that it is hit by, and others that it must not be hit by: too short, or
+# of another task. It is hit while the wait lasts, once. FLIGHT_TIMES: how often.
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
+
+TIMES=${FLIGHT_TIMES:-1}
+M=(-M 4M -e cpu-clock -F 199 -a)
+
+latency_cleanup()
+{
+	trap - EXIT
+	rm -f "$TMP/control"
+	umount -l "$TMP/disk/slow" 2>/dev/null || true
+	rmdir /sys/fs/cgroup/flight-latency 2>/dev/null || true
+	flight_cleanup
+}
+
+waits()
+{
+	python3 "$FLIGHT_LIB/waits.py" "$@"
+}
+
+# start NAME TRIGGER: no cooldown, so that nothing is hidden by it
+start()
+{
+	start_recorder "$TMP/$1" "${M[@]}" --trigger signal --trigger "$2,cooldown=0"
+}
+
+# The recorder, and the thread that walks, have had time for what lasts as long as it.
+quiet()
+{
+	sleep 1
+	[ -z "$(dumps "$OUT_NAME")" ] || { grep reason "$OUT_NAME".sample.*.json; return 1; }
+}
+
+# hit PATTERN THRESHOLD: there is one dump, of that reason; sets DUMP
+hit()
+{
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
+	grep -qE "\"reason\": \"victim \\([0-9]+\\) $1: " "$DUMP.json"
+	grep -q '"trigger_comm": "victim"' "$DUMP.json"
+	grep -qE '"trigger_pid": [0-9]+' "$DUMP.json"
+	grep -q '"unit": "us"' "$DUMP.json"
+	[ "$(sed -nE 's/^  "threshold": ([0-9]+),/\1/p' "$DUMP.json")" = "$2" ]
+	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge "$2" ]
+	[ "$(json "$DUMP" swallowed)" = 0 ]
+	# The cause is in the window, with all of the wait.
+	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) - $2 / 1e6 &&
+		$(json "$DUMP" trigger_time) <= $(json "$DUMP" newest) + 1) }"
+	opens "$DUMP"
+}
+
+# end N: it ends with so many dumps, without the last one
+end()
+{
+	stop_recorder INT
+	[ "$(($(dumps "$OUT_NAME" | wc -l) - 1))" = "$1" ] ||
+		{ grep reason "$OUT_NAME".sample.*.json; return 1; }
+}
+
+# again FUNCTION...: TIMES times
+again()
+{
+	local i
+
+	for ((i = 0; i < TIMES; i++)); do
+		"$@" "$i"
+	done
+}
+
+for_a_cpu()
+{
+	start "runq$1" 'latency/runq,over=400ms,comm=victim/'
+	waits victim queue 0.02
+	waits other queue 0.9
+	quiet
+	waits victim queue 0.9
+	wait_for has_dumps "$OUT_NAME" 1
+	hit '(is waiting|waited) for a CPU' 400000
+	end 1
+}
+
+off_the_cpu()
+{
+	start "offcpu$1" 'latency/offcpu,over=500ms,comm=victim/'
+	waits victim sleep 0.02 20
+	waits other sleep 1.2
+	quiet
+	python3 "$FLIGHT_LIB/waits.py" victim sleep 60 &
+	victim=$!
+	wait_for has_dumps "$OUT_NAME" 1
+	# It is hit while it lasts, and not again when it ends.
+	kill -0 $victim
+	hit 'is off the CPU' 500000
+	grep -q "\"trigger_pid\": $victim,\$" "$DUMP.json"
+	kill -TERM $victim
+	wait $victim || true
+	sleep 1
+	end 1
+}
+
+# A task of a cgroup, and of one of the same name that is made later.
+in_a_cgroup()
+{
+	CGROUP=/sys/fs/cgroup/flight-latency
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mkdir "$CGROUP" "$CGROUP/below"
+	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/'
+	waits victim sleep 1.2
+	quiet
+	rmdir "$CGROUP/below" "$CGROUP"
+	mkdir "$CGROUP" "$CGROUP/below"
+	sleep 2
+	# shellcheck disable=SC2016 # for the shell in there
+	sh -c 'echo $$ >"$1/below/cgroup.procs"; shift; exec "$@"' - "$CGROUP" \
+		python3 "$FLIGHT_LIB/waits.py" victim sleep 1.2
+	wait_for has_dumps "$OUT_NAME" 1
+	hit '(is|was) off the CPU' 400000
+	grep -q '"trigger_cgroup": "/flight-latency/below"' "$DUMP.json"
+	end 1
+	rmdir "$CGROUP/below" "$CGROUP"
+}
+
+# Not among the dumps, where 'find' would wait for it.
+mount_slow()
+{
+	mkdir -p "$TMP/disk/slow"
+	: >"$TMP/control"
+	python3 "$FLIGHT_LIB/slow_fs.py" "$TMP/disk/slow" "$TMP/control" >>"$TMP/said" 2>&1 &
+	echo $! >>"$TMP/recorders"
+	wait_for grep -q mounted "$TMP/said" || { cat "$TMP/said"; return 1; }
+}
+
+# A disk holds up fsync until the dump is there.
+in_a_syscall()
+{
+	start "syscall$1" 'syscall/name=fsync,over=500ms/'
+	waits victim fsync "$TMP/disk/slow/quiet"
+	waits victim sleep 1.2
+	quiet
+	: >"$TMP/said"
+	echo "fsync 60" >"$TMP/control"
+	python3 "$FLIGHT_LIB/waits.py" victim fsync "$TMP/disk/slow/held" &
+	victim=$!
+	wait_for has_dumps "$OUT_NAME" 1
+	kill -0 $victim
+	rm "$TMP/control"
+	wait $victim
+	grep 'held fsync' "$TMP/said"
+	hit 'is in fsync' 500000
+	end 1
+}
+
+# Waits that end before a walk sees them are hits, too. Their number is exact.
+counts_a_storm()
+{
+	local began=$SECONDS dump total=0 nr=0 call=poll
+
+	[ "$(uname -m)" != aarch64 ] || call=ppoll
+	start_recorder "$TMP/storm" "${M[@]}" \
+		--trigger "syscall/name=$call,over=2ms,comm=storm/,cooldown=2s"
+	waits storm poll 3 100 100
+	wait_for has_dumps "$OUT_NAME" 1
+	sleep 3
+	stop_recorder INT
+	while read -r dump; do
+		[ "$(json "$dump" trigger)" = syscall ] || continue
+		total=$((total + 1 + $(json "$dump" swallowed)))
+		nr=$((nr + 1))
+	done < <(dumps "$OUT_NAME")
+	echo "$total hits, $nr dumps, $((SECONDS - began)) s"
+	[ $total = 10000 ]
+	[ $nr -le $((1 + (SECONDS - began) / 2)) ]
+}
+
+# The recorder waits most of the time, and so does the process that writes a dump.
+leaves_itself_out()
+{
+	start self 'latency/offcpu,over=20ms,comm=perf/'
+	quiet
+	kill -USR1 "$RECORDER"
+	wait_for has_dumps "$OUT_NAME" 1
+	sleep 1
+	end 1
+}
+
+irqs_are_watched()
+{
+	[ -e /sys/kernel/tracing/events/preemptirq/irq_disable ] ||
+	[ -e /sys/kernel/debug/tracing/events/preemptirq/irq_disable ]
+}
+
+# The kernel prints all tasks with interrupts off.
+irqs_off()
+{
+	start irqoff 'latency/irqoff,over=1s/'
+	quiet
+	end 0
+	start irqoff2 'latency/irqoff,over=0.1ms/'
+	wait_for has_dumps "$OUT_NAME" 1
+	stop_recorder INT
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p' "$DUMP.json"
+	grep -qE '"reason": "interrupts were off on CPU [0-9]+ in ' "$DUMP.json"
+	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge 100 ]
+}
+
+needs_permission()
+{
+	fails_somehow 'no permission to load BPF programs: be root, or set the capabilities' \
+		setpriv --reuid=65534 --clear-groups perf record -M 4M -e cpu-clock -o "$TMP/q" \
+		--trigger latency/runq,over=1s/ -- true
+}
+
+refuses()
+{
+	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
+
+	fails 129 "unknown term 'runk'\\. Use latency/runq" "${m[@]}" --trigger latency/runk,over=1s/
+	fails 129 "one of 'runq', 'offcpu' and 'irqoff'" "${m[@]}" --trigger latency/over=1s/
+	fails 129 "one of 'runq', 'offcpu' and 'irqoff'" "${m[@]}" \
+		--trigger latency/runq,offcpu,over=1s/
+	fails 129 "over=soon is not a time" "${m[@]}" --trigger latency/runq,over=soon/
+	fails 129 "'over' of 'runq' must be a time of at least 0.1ms" "${m[@]}" \
+		--trigger latency/runq/
+	fails 129 "'over' of 'offcpu' must be a time of at least 1ms" "${m[@]}" \
+		--trigger latency/offcpu,over=0.5ms/
+	fails 129 "'comm' is not for 'irqoff'" "${m[@]}" --trigger latency/irqoff,over=1s,comm=x/
+	fails 129 "comm=.* is longer than the 15 bytes" "${m[@]}" \
+		--trigger latency/runq,over=1s,comm=sixteen-letters-/
+	fails 129 "'name' is missing" "${m[@]}" --trigger syscall/over=1s/
+	fails 129 "name=fsink is no system call" "${m[@]}" --trigger syscall/name=fsink,over=1s/
+	fails 129 "'over' must be a time" "${m[@]}" --trigger syscall/name=fsync/
+	fails 129 "slash behind the terms of 'syscall'" "${m[@]}" --trigger syscall/name=fsync
+	[ -z "$(dumps "$TMP/q")" ]
+}
+
+flight_begin
+trap latency_cleanup EXIT
+if ! perf version --build-options 2>/dev/null | grep -q 'bpf_skeletons: \[ on'; then
+	leave_out "waits" "this perf was built without BPF skeletons"
+	check "without BPF skeletons" fails_somehow 'was built without BPF skeletons' \
+		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+elif [ ! -e /sys/kernel/btf/vmlinux ]; then
+	leave_out "waits" "the kernel has no BTF"
+	check "without BTF" fails_somehow 'the kernel has no BTF .* CONFIG_DEBUG_INFO_BTF' \
+		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+else
+	mount_slow
+	check "latency/runq/" again for_a_cpu
+	check "latency/offcpu/" again off_the_cpu
+	check "latency/offcpu,cgroup=/" in_a_cgroup
+	check "syscall/name=fsync/" again in_a_syscall
+	check "a storm is counted" counts_a_storm
+	check "the recorder is left out" leaves_itself_out
+	check "not as root" needs_permission
+fi
+if irqs_are_watched; then
+	check "latency/irqoff/" irqs_off
+else
+	check "latency/irqoff/ without its tracepoints" \
+		fails_somehow 'preemptirq:irq_disable, .* CONFIG_PREEMPTIRQ_TRACEPOINTS' \
+		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/irqoff,over=1ms/ -- true
+fi
+check "refuses what makes no sense" refuses
+persistent_end
