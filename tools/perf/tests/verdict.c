@@ -28,12 +28,14 @@
 
 #define MS	1000000ULL
 
-enum { IDLE, VICTIM, OWNER, OTHER, NR_TASKS };
+enum { IDLE, VICTIM, OWNER, OTHER, FAR_VICTIM, FAR_OWNER, NR_TASKS };
 
 /* Tasks have the numbers of the enum, as indices and as ids. */
 static int begin_history(struct verdict_history *h)
 {
-	static const char * const comms[NR_TASKS] = { "swapper", "victim", "owner", "other" };
+	static const char * const comms[NR_TASKS] = {
+		"swapper", "victim", "owner", "other", "far-victim", "far-owner",
+	};
 
 	if (verdict_history__init(h))
 		return -1;
@@ -159,6 +161,105 @@ out:
 	}
 	strbuf_release(&text);
 	return ret;
+}
+
+/* On CPUs of their own, one task waits from 100 to 600 ms for a lock of another one, which runs. */
+static int put_far_wait(struct verdict_history *h)
+{
+	return put_switch(h, 2, 1, IDLE, FAR_OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 3, 1, IDLE, FAR_VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 3, 100, FAR_VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+	       put_waking(h, 2, 600, FAR_OWNER, FAR_VICTIM) ?:
+	       put_switch(h, 3, 600, IDLE, FAR_VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 3, 601, FAR_VICTIM, IDLE, CLASS_SLEEP) ?:
+	       put_switch(h, 2, 602, FAR_OWNER, IDLE, CLASS_SLEEP);
+}
+
+/* The finding whose victim is @task, or NULL */
+static const struct verdict_finding *find_victim(const struct verdict_findings *f, u32 task)
+{
+	for (u32 i = 0; i < f->nr; i++)
+		if (f->findings[i].victims.nr && f->findings[i].victims.shares[0].task == task)
+			return &f->findings[i];
+	return NULL;
+}
+
+/* Missing switches are told of their tasks alone, and cost no finding on other tasks and CPUs. */
+static int test__verdict_far_wait(struct test_suite *test __maybe_unused,
+				  int subtest __maybe_unused)
+{
+	struct verdict_findings findings = {};
+	const struct verdict_finding *far, *near;
+	struct strbuf text = STRBUF_INIT;
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_far_wait(&h) || put_lost_switch(&h, true) ||
+	    verdict_findings__find(&findings, &h) || !verdict_words__broken(&text, &h))
+		goto out;
+	pr_debug("%u findings; %s\n", findings.nr, text.buf);
+	near = find_victim(&findings, VICTIM);
+	far = find_victim(&findings, FAR_VICTIM);
+	if (near && near->root == ROOT_UNKNOWN && !near->culprits.nr &&
+	    far && far->root == ROOT_RAN && far->cost_ns == 500 * MS &&
+	    far->confidence == CONFIDENCE_KNOWN && far->culprits.nr == 1 &&
+	    far->culprits.shares[0].task == FAR_OWNER &&
+	    !strcmp(text.buf, "Not every switch is here. Unknown are up to 996.0 ms of 1 task: owner (2) 996.0 ms."))
+		ret = TEST_OK;
+out:
+	strbuf_release(&text);
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return ret;
+}
+
+struct missing {
+	char	events[256];
+};
+
+static void add_missing(void *ctx, const char *events, const char *what)
+{
+	struct missing *m = ctx;
+	size_t len = strlen(m->events);
+
+	if (*what)
+		snprintf(m->events + len, sizeof(m->events) - len, "%s ", events);
+}
+
+/* Of each event that the verdict needs, and that was left out, it is told what it would show. */
+static int test__verdict_missing(struct test_suite *test __maybe_unused,
+				 int subtest __maybe_unused)
+{
+	static const struct {
+		const char	*name;
+		int		event;	/* what is left out; the end: nothing of these */
+		bool		clock;
+		bool		callchains;
+	} cases[] = {
+		{ "",				EVENT_NR,		true,	true },
+		{ "sched:sched_switch ",	EVENT_SWITCH,		true,	true },
+		{ "sched:sched_waking ",	EVENT_WAKING,		true,	true },
+		{ "sched:sched_wakeup_new ",	EVENT_WAKEUP_NEW,	true,	true },
+		{ "cpu-clock/freq=99/ ",	EVENT_NR,		false,	true },
+		{ "-g ",			EVENT_NR,		true,	false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct verdict_history h = {
+			.clock		= cases[i].clock,
+			.callchains	= cases[i].callchains,
+		};
+		struct missing missing = {};
+
+		for (int event = 0; event < EVENT_NR; event++)
+			h.has[event] = event != cases[i].event;
+		verdict_words__missing(&h, add_missing, &missing);
+		pr_debug("told '%s', it should be '%s'\n", missing.events, cases[i].name);
+		if (strcmp(missing.events, cases[i].name))
+			return TEST_FAIL;
+	}
+	return TEST_OK;
 }
 
 /*
@@ -505,6 +606,8 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict of a CPU that a wakeup does not tell", verdict_queue),
 	TEST_CASE("Verdict if a switch to a task is lost", verdict_lost_switch),
 	TEST_CASE("Verdict if a switch away from a task is lost", verdict_lost_leave),
+	TEST_CASE("Verdict on tasks whose switches are all there", verdict_far_wait),
+	TEST_CASE("Verdict of events that were left out", verdict_missing),
 	TEST_CASE("Verdict before the first record of a task", verdict_first_record),
 	TEST_CASE("Verdict on a change while records are lost", verdict_lost_change),
 	TEST_CASE("Verdict on figures that vary", verdict_varying),

@@ -7,25 +7,25 @@ perf calls process_event() for each sample and trace_unhandled() for each tracep
 order of time. They are stored in a Recording:
 
     Symbols   numbered frames and call chains, as a tree of (parent, frame)
-    Samples   five numbers per sample, in columns: (time, CPU, event, task, chain)
-    Switches  running and waiting tasks, from sched:sched_switch or --switch-events
+    Samples   six numbers per sample, in columns: (time, CPU, event, task, chain, cgroup)
+    Switches  running and waiting tasks, from sched:sched_switch or --switch-events; since when
+              a waiting task could run, from sched:sched_waking and the like
     marks     the times of throttling, and of lost records with the range without data: from
               the last record of the CPU before them
 
 At the end Figures computes the values of the summary, and Page writes them to one HTML file,
-together with cells, (bin, CPU, event, task, chain) -> samples, as arrays of integers in
-base64. A bin is a slice of time, so 500,000 samples need at most as many cells, and usually
-far fewer. Style, script, d3 and d3-flame-graph are in incident/ beside this script; see
-incident/install.sh.
+together with cells, (bin, CPU, event, task, chain, cgroup) -> samples, as arrays of integers
+in base64. A bin is a slice of time, so 500,000 samples need at most as many cells, and usually
+far fewer. If the page would be larger than 8 MiB, bins are made longer, and rare tasks and
+call chains are counted together; incident/cells.py does that, and the page says so. Style,
+scripts, d3 and d3-flame-graph are in incident/ beside this script; see incident/install.sh.
 
 OUT.sample.TIME.json beside the dump defines the window. Without it, the records do.
 """
 import argparse
 import array
-import base64
 import datetime
 import html
-import itertools
 import json
 import os
 import re
@@ -34,14 +34,18 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, 'incident'))
+from cells import Cells, LEVELS  # pylint: disable=wrong-import-position
+
 NSEC = 1000000000
 IDLE = 0
-MAX_BINS = 10000
 MOST_TASKS = 1000
+MOST_BYTES = 8 << 20
+# They say since when a task can run.
+WAKEUPS = ('sched:sched_waking', 'sched:sched_wakeup', 'sched:sched_wakeup_new')
 # -1, as perf hands it over
 NO_ID = (-1, 0xffffffff)
-# Widths of bins, in round numbers.
-BIN_WIDTHS = [n * 10 ** e for e in range(3, 12) for n in (1, 2, 5)]
 # A kernel thread that sleeps waits for work, and nobody for it.
 FOR_WORK = 'waiting for work'
 TASK_STATES = {0: 'preempted', 1: 'sleeping', 2: 'uninterruptible', 4: 'stopped', 8: 'traced',
@@ -159,11 +163,12 @@ class Symbols:
 
 class Samples:
     """Columns, in the order of time, of the events, tasks and chains that are numbered"""
-    COLUMNS = (('time', 'q'), ('cpu', 'i'), ('event', 'H'), ('task', 'I'), ('chain', 'I'))
+    COLUMNS = (('time', 'q'), ('cpu', 'i'), ('event', 'H'), ('task', 'I'), ('chain', 'I'),
+               ('cgroup', 'I'))
 
     def __init__(self):
         self.columns = [array.array(code) for _, code in self.COLUMNS]
-        self.time, self.cpu, self.event, self.task, self.chain = self.columns
+        self.time, self.cpu, self.event, self.task, self.chain, self.cgroup = self.columns
 
     def __len__(self):
         return len(self.time)
@@ -179,6 +184,20 @@ class Samples:
             return zip(*self.columns)
         return (tuple(column[i] for column in self.columns)
                 for i in sorted(range(len(time)), key=time.__getitem__))
+
+
+class Intervals:
+    """Columns of what tasks did from start to end: they ran, or waited"""
+
+    def __init__(self, **codes):
+        self.columns = [array.array(code) for code in codes.values()]
+
+    def add(self, *values):
+        for column, value in zip(self.columns, values):
+            column.append(value)
+
+    def __iter__(self):
+        return zip(*self.columns)
 
 
 class Switches:
@@ -202,13 +221,15 @@ class Switches:
         self.run = Counter()
         self.first_runs = Counter()
         self.count = Counter()
-        self.by_cpu = defaultdict(list)
-        # (start, end, task, chain, CPU, ended)
-        self.off = []
+        self.by_cpu = defaultdict(lambda: array.array('q'))
+        # woken: since when it could run; the end, if that is not known.
+        self.off = Intervals(start='q', woken='q', end='q', task='I', chain='I', cgroup='I')
+        self.on = Intervals(start='q', end='q', task='I')
+        self.first_on = []
         self.broken = False
 
-    def leave(self, time, cpu, task, tid, chain, first):
-        """tid goes off the CPU; chain None: for good"""
+    def leave(self, time, cpu, task, tid, chain, first, cgroup=0, runnable=False):
+        """tid goes off the CPU; chain None: for good; runnable: it was preempted"""
         _, runs, began = self.running.pop(cpu, (None, None, None))
         self.by_cpu[cpu].append(time)
         self.waiting.pop(tid, None)
@@ -218,17 +239,25 @@ class Switches:
             self.count[task] += 1
             if runs == tid:
                 self.run[task] += time - began
+                self.on.add(began, time, task)
             elif cpu not in self.met:
                 self.first_runs[task] += time - first
+                self.first_on.append((first, time, task))
             if chain is not None:
-                self.waiting[tid] = (time, task, chain, cpu)
+                self.waiting[tid] = [time, time if runnable else None, task, chain, cgroup]
         self.met.add(cpu)
 
     def enter(self, time, cpu, task, tid):
         self.running[cpu] = (task, tid, time)
         self.met.add(cpu)
         if tid in self.waiting:
-            self.off.append(self.wait(tid, time, True))
+            self.wait(tid, time)
+
+    def wake(self, time, tid):
+        """tid can run, if it could not yet"""
+        wait = self.waiting.get(tid)
+        if wait and wait[1] is None:
+            wait[1] = time
 
     def sampled(self, cpu, tid):
         """tid was seen on the CPU: whoever else was thought to be is not, nor does it wait"""
@@ -242,19 +271,22 @@ class Switches:
         self.running.pop(cpu, None)
         self.met.add(cpu)
 
-    def wait(self, tid, end, ended):
-        start, task, chain, cpu = self.waiting.pop(tid)
-        return (start, end, task, chain, cpu, ended)
+    def wait(self, tid, end):
+        start, woken, task, chain, cgroup = self.waiting.pop(tid)
+        self.off.add(start, end if woken is None else woken, end, task, chain, cgroup)
 
     def finish(self, last, newest, tid_task):
         if not self.broken:
             self.run.update(self.first_runs)
+            for run in self.first_on:
+                self.on.add(*run)
             for cpu, (task, tid, time) in self.running.items():
                 if tid != IDLE:
                     # Its samples may have told more of it than the switch to it.
                     self.run[tid_task.get(tid, task)] += last[cpu] - time
+                    self.on.add(time, last[cpu], tid_task.get(tid, task))
         for tid in list(self.waiting):
-            self.off.append(self.wait(tid, newest, False))
+            self.wait(tid, newest)
 
 
 class Recording:
@@ -276,6 +308,9 @@ class Recording:
         self.losses = {cpu: list(reversed(of)) for cpu, of in dict(losses).items()}
         self.exits = dict(exits)
         self.partial_switches = False
+        self.wakeups = False
+        # Samples without a cgroup have number 0.
+        self.cgroups = Table('')
         # Ids of samples are of the recorder's name space, those of switches of the first;
         # whether these are the same is not known before a switch away from a task.
         self.same_ids = None
@@ -334,38 +369,49 @@ class Recording:
         event = self.event(s, clock)
         task = self.task(*self.who(where['pid'], tid, s['comm']))
         chain = self.symbols.chain(s)
-        self.samples.add(time, cpu, event, task, chain)
+        cgroup = self.cgroups.number(where.get('cgroup', ''))
+        self.samples.add(time, cpu, event, task, chain, cgroup)
         if tid not in NO_ID:
             if switch is not None and (switch or tid) and self.same_ids is not False:
                 self.same_ids = switch == tid
             if self.same_ids:
                 self.traced.sampled(cpu, tid)
             self.told.sampled(cpu, tid)
-        return time, cpu, task, chain
+        return time, cpu, task, chain, cgroup
 
     def clock(self, s):
         event_type, _, config = struct.unpack_from('=IIQ', s['attr'])
         self.sample(s, clock_rank(s['ev_name'], event_type, config))
 
     def tracepoint(self, fields, s):
-        if s['ev_name'].rstrip(':') != 'sched:sched_switch':
-            self.sample(s, 0)
+        name = s['ev_name'].rstrip(':')
+        if name != 'sched:sched_switch':
+            time = self.sample(s, 0)[0]
+            if name in WAKEUPS and not self.of_some(s):
+                self.wakeups = True
+                self.traced.wake(time, fields['pid'])
             return
-        time, cpu, task, chain = self.sample(s, 0, fields['prev_pid'])
-        period, flags = struct.unpack_from('=Q', s['attr'], 16)[0], struct.unpack_from(
-            '=Q', s['attr'], 40)[0]
-        if flags & ATTR_FREQ or period > 1:
+        time, cpu, task, chain, cgroup = self.sample(s, 0, fields['prev_pid'])
+        if self.of_some(s):
             self.partial_switches = True
         else:
-            self.sched_switch(time, cpu, task, chain, fields)
+            self.sched_switch(time, cpu, task, chain, cgroup, fields)
 
-    def sched_switch(self, time, cpu, task, chain, fields):
+    @staticmethod
+    def of_some(s):
+        """Not each hit of a tracepoint became a sample"""
+        period, flags = struct.unpack_from('=Q', s['attr'], 16)[0], struct.unpack_from(
+            '=Q', s['attr'], 40)[0]
+        return flags & ATTR_FREQ or period > 1
+
+    def sched_switch(self, time, cpu, task, chain, cgroup, fields):
         state, tid = fields['prev_state'] & 0xff, fields['prev_pid']
         if self.tasks.items[task][2] in ('(exiting)', ':%d' % tid):
             task = self.task_named(tid, text(fields['prev_comm']))
         state = TASK_STATES.get(state & -state, 'waiting')
         chain = None if state == 'dead' else self.symbols.state(chain, state)
-        self.traced.leave(time, cpu, task, tid, chain, self.first[cpu])
+        self.traced.leave(time, cpu, task, tid, chain, self.first[cpu], cgroup,
+                          state == 'preempted')
         tid = fields['next_pid']
         self.traced.enter(time, cpu, self.task_named(tid, text(fields['next_comm'])), tid)
 
@@ -394,7 +440,7 @@ class Recording:
         gone = gone or any(began <= exit_ <= time for exit_ in self.exits.get(tid, ()))
         chain = None if gone else self.symbols.state(Symbols.EMPTY, 'preempted' if preempt
                                                      else 'sleeping')
-        switches.leave(time, cpu, task, tid, chain, self.first[cpu])
+        switches.leave(time, cpu, task, tid, chain, self.first[cpu], 0, bool(preempt))
 
     def throttled(self, cpu, time):
         self.marks.append(('throttled', cpu, time, 1, time))
@@ -441,9 +487,9 @@ class Machine:
             return {}
 
     def read_verdict(self):
-        """Who held whom up, as perf verdict tells it; {} if it cannot"""
+        """Who held whom up, and what changed, as perf verdict tells it; {} if it cannot"""
         try:
-            verdict = json.loads(run_perf('verdict', '--json', '-i', self.path))
+            verdict = json.loads(run_perf('verdict', '--json', '--compare', '-i', self.path))
             return verdict if isinstance(verdict, dict) else {}
         except ValueError:
             return {}
@@ -516,6 +562,7 @@ class Figures:
         # Without a clock the event with most samples is what is shown first.
         self.shown = self.clock or [e for e, _ in self.by_event.most_common(1)]
         self.by_cpu = Counter(samples.cpu)
+        self.by_cgroup = Counter(samples.cgroup)
         shown = set(self.shown)
         # Samples of a clock that found a CPU idle; those of other events have happened there.
         self.by_task, self.by_chain, self.idle_chain = Counter(), Counter(), Counter()
@@ -560,7 +607,7 @@ class Figures:
 
     def tasks(self):
         off = Counter()
-        for start, end, task, _, _, _ in self.r.switches.off:
+        for start, _, end, task, _, _ in self.r.switches.off:
             off[task] += end - start
         rows = [{'pid': pid, 'tid': tid, 'comm': comm, 'samples': self.by_task[task],
                  'switches': self.r.switches.count[task], 'on_ns': self.r.switches.run[task],
@@ -593,7 +640,7 @@ class Figures:
     def waits(self):
         """Off-CPU time by who waited and how"""
         sums = Counter()
-        for start, end, task, chain, _, _ in self.r.switches.off:
+        for start, _, end, task, chain, _ in self.r.switches.off:
             sums[task, self.r.symbols.frames.items[self.r.symbols.leaf(chain)][0]] += end - start
         return [{'comm': self.r.tasks.items[task][2], 'tid': self.r.tasks.items[task][1],
                  'state': state.strip('()'), 'off_ns': ns}
@@ -690,6 +737,8 @@ class Figures:
             'idle_samples': sum(self.idle_chain.values()),
             'events': self.events(), 'cpus': self.cpus, 'tasks': self.tasks(),
             'functions': self.functions(), 'waits': self.waits(),
+            'cgroup_samples': {name: self.by_cgroup[n] for n, name in
+                               enumerate(self.r.cgroups.items) if name},
             'verdict': self.machine.verdict,
         }
 
@@ -792,91 +841,40 @@ def findings(verdict, out):
         print('  Not recorded: %s (-e %s)' % (missing['what'], missing['events']), file=out)
 
 
-def packed(code, values):
-    """Integers for a typed array of JavaScript, little-endian"""
-    numbers = array.array(code, values)
-    if sys.byteorder == 'big':
-        numbers.byteswap()
-    return base64.b64encode(numbers.tobytes()).decode()
-
-
 class Page:
     """The HTML page: Figures for its tables, and cells to count any part of the window."""
-    ASSETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'incident')
+    ASSETS = os.path.join(HERE, 'incident')
     LIBRARIES = ('d3', 'd3-flame-graph')
+    # Each is a part of one script; the last one starts it.
+    SCRIPTS = ('lanes.js', 'compare.js', 'incident.js')
 
     def __init__(self, figures):
         self.f = figures
         self.r = figures.r
         self.start = figures.oldest
         self.width = max(figures.end - self.start, 1)
-        self.bin = next((w for w in BIN_WIDTHS if self.width // w < MAX_BINS), BIN_WIDTHS[-1])
-        # Times of waits fit into 32 bits in this unit.
-        self.tick = max(1000, -(-self.width // (1 << 32)))
 
-    def cells(self):
-        """Of one bin after the other, so that no more is kept than the columns"""
-        codes = (('bin', 'I'), ('cpu', 'i'), ('event', 'H'), ('task', 'I'), ('chain', 'I'),
-                 ('count', 'I'))
-        columns = [array.array(code) for _, code in codes]
-        for bin_, samples in itertools.groupby(self.r.samples.in_order(),
-                                               lambda s: (s[0] - self.start) // self.bin):
-            cells = Counter(s[1:] for s in samples)
-            for cell in sorted(cells):
-                for column, value in zip(columns, (bin_,) + cell + (cells[cell],)):
-                    column.append(value)
-        return {name: packed(code, column) for (name, code), column in zip(codes, columns)}
+    def told_tasks(self):
+        """tids of the tasks of findings, those of the first one first"""
+        tids = {}
+        for finding in self.f.machine.verdict.get('findings', []):
+            for task in finding['victims'] + finding['culprits']:
+                tids.setdefault(task['tid'])
+        return list(tids)
 
-    def waits(self):
-        """Whole ones; those shorter than a bin are added up where they begin"""
-        rows, short = [], Counter()
-        for start, end, task, chain, _, _ in self.r.switches.off:
-            if end - start < self.bin:
-                short[(start - self.start) // self.bin, task, chain] += end - start
-            else:
-                rows.append((start - self.start, end - self.start, end - start, task, chain))
-        for (bin_, task, chain), ns in short.items():
-            rows.append((bin_ * self.bin, (bin_ + 1) * self.bin, ns, task, chain))
-        rows.sort()
-        tick = self.tick
-        return {
-            'start': packed('I', [r[0] // tick for r in rows]),
-            'end': packed('I', [min(r[1] // tick, 0xffffffff) for r in rows]),
-            # How long within that: as long as the whole, but for those added up.
-            'time': packed('d', [r[2] for r in rows]),
-            'task': packed('I', [r[3] for r in rows]),
-            'chain': packed('I', [r[4] for r in rows]),
-        }
-
-    def switches(self):
-        counts = Counter((cpu, (time - self.start) // self.bin)
-                         for cpu, times in self.r.switches.by_cpu.items() for time in times)
-        keys = sorted(counts)
-        return {'cpu': packed('i', [k[0] for k in keys]), 'bin': packed('I', [k[1] for k in keys]),
-                'count': packed('I', [counts[k] for k in keys])}
-
-    def data(self, counted):
+    def data(self, counted, level):
         figures = dict(counted)
         for name in ('functions', 'waits'):
             # The page counts them itself, from the cells, for the part that is selected.
             del figures[name]
         figures['tasks'] = sorted((t for t in counted['tasks'] if t['switches'] or t['on_ns']),
                                   key=lambda t: -t['on_ns'])[:MOST_TASKS]
-        dsos = Table('')
-        chains = self.r.symbols.chains.items
+        cells = Cells(self.r, self.start, self.width, level, Symbols.STATE)
+        figures.update(cells.data([c['cpu'] for c in counted['cpus']], self.told_tasks()))
         figures.update({
-            'start': self.start, 'width': self.width, 'bin': self.bin, 'tick': self.tick,
+            'start': self.start, 'width': self.width,
             'what': self.f.what(), 'shownEvents': self.f.shown,
-            'taskNames': self.r.tasks.items,
-            'frames': [(name, dsos.number(dso), kind)
-                       for name, dso, kind in self.r.symbols.frames.items],
-            'dsos': dsos.items,
-            'chains': {'parent': packed('i', [c[0] for c in chains]),
-                       'frame': packed('i', [c[1] for c in chains])},
-            'cells': self.cells(), 'off': self.waits(), 'switches': self.switches(),
-            'marks': [(kind, cpu, time - self.start, n, since - self.start)
-                      for kind, cpu, time, n, since in self.r.marks],
-            'hasSwitches': bool(self.r.switches.by_cpu),
+            'hasSwitches': bool(self.r.switches.by_cpu), 'hasWakeups': self.r.wakeups,
         })
         return figures
 
@@ -900,17 +898,33 @@ class Page:
         parts['style'] = self.read('lib', 'd3-flame-graph.css')
         return parts
 
+    def fitting(self, counted, room):
+        """The data as JSON, counted as finely as there is room for"""
+        n = 0
+        while True:
+            # ASCII, and "<" never ends the element that the data lie in.
+            data = json.dumps(self.data(counted, LEVELS[n]), separators=(',', ':')).replace(
+                '<', '\\u003c')
+            if len(data) <= room or n == len(LEVELS) - 1:
+                return data
+            # Levels that are known to be too large are left out.
+            n += 1
+            while n < len(LEVELS) - 1 and LEVELS[n].bins * len(data) > \
+                    8 * room * LEVELS[0].bins:
+                n += 1
+
     def write(self, f, counted):
         library = self.library()
         title = ' '.join(filter(None, (self.f.machine.manifest.get('host'),
                                        os.path.basename(self.f.machine.path))))
-        # "<" never ends the element that the data lie in.
-        data = json.dumps(self.data(counted), separators=(',', ':')).replace('<', '\\u003c')
         values = {
             'title': html.escape(title), 'style': library['style'] + self.read('incident.css'),
-            'library': library['script'], 'licences': library['licences'], 'data': data,
-            'script': self.read('incident.js'),
+            'library': library['script'], 'licences': library['licences'],
+            'script': '\n'.join(self.read(name) for name in self.SCRIPTS),
         }
+        room = MOST_BYTES - sum(len(value.encode()) for value in values.values())
+        room -= os.path.getsize(os.path.join(self.ASSETS, 'incident.html'))
+        values['data'] = self.fitting(counted, room)
         f.write(re.sub(r'@(%s)@' % '|'.join(values), lambda m: values[m[1]],
                        self.read('incident.html')))
         return bool(library['script'])

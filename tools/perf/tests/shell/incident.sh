@@ -275,6 +275,22 @@ takes_a_task()
 	[ "$(figure 'sum(t["on_ns"] for t in f["tasks"]) <= f["window_ns"]')" = True ]
 }
 
+# Samples by cgroup, as perf script names these
+counts_cgroups()
+{
+	perf record -q -a --all-cgroups -o "$TMP/g" -e cpu-clock/freq=499/ -- sleep 0.5
+	incident -i "$TMP/g"
+	perf script -i "$TMP/g" -F cgroup >"$TMP/cgroups"
+	python3 - "$TMP/figures" "$TMP/cgroups" <<-'END'
+		import collections, json, sys
+		told = json.load(open(sys.argv[1]))['cgroup_samples']
+		want = collections.Counter(line.strip() for line in open(sys.argv[2]) if line.strip())
+		print(told)
+		if not want or told != dict(want):
+		    sys.exit('it should be %r' % dict(want))
+	END
+}
+
 reads_no_pipe()
 {
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe" 2>/dev/null
@@ -338,6 +354,7 @@ check "takes any recording" takes_any_recording
 check "prints a summary" prints_a_summary
 check "takes any name" takes_any_name
 check "takes a recording of one task" takes_a_task
+check "samples by cgroup are perf script's" counts_cgroups
 check "refuses a pipe" reads_no_pipe
 check "gecko, folded stacks, text and JSON hold the samples" exports
 persistent_end

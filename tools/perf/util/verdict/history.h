@@ -165,6 +165,7 @@ enum verdict_event {
  * @oldest: time of the first sample
  * @newest: time of the last one
  * @lost: records that the kernel had no room for
+ * @clock: the recording has a clock
  * @clock_ns: time between two samples of the clock on a CPU, or 0: it is not known
  */
 struct verdict_history {
@@ -175,6 +176,7 @@ struct verdict_history {
 	u64			newest;
 	u64			lost;
 	u64			samples;
+	bool			clock;
 	u64			clock_ns;
 	u64			broken;
 	struct verdict_task	*tasks;

@@ -424,6 +424,7 @@ static void find_events(struct reader *r, struct evlist *evlist)
 		}
 		if (!r->clock && is_clock(evsel)) {
 			r->clock = evsel;
+			r->h->clock = true;
 			if (evsel->core.attr.freq && evsel->core.attr.sample_freq)
 				r->h->clock_ns = NSEC_PER_SEC / evsel->core.attr.sample_freq;
 			else if (evsel->core.attr.type == PERF_TYPE_SOFTWARE)

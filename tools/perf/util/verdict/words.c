@@ -319,6 +319,8 @@ void verdict_words__missing(const struct verdict_history *h,
 		     "who was woken by whom, and waited for a CPU");
 	if (!h->has[EVENT_WAKEUP_NEW])
 		tell(ctx, "sched:sched_wakeup_new", "who made new tasks");
+	if (!h->clock)
+		tell(ctx, "cpu-clock/freq=99/", "in which functions tasks ran");
 }
 
 static int compare_unknown(const void *a, const void *b)
@@ -357,7 +359,7 @@ bool verdict_words__broken(struct strbuf *sb, const struct verdict_history *h)
 		qsort(tasks, nr, sizeof(*tasks), compare_unknown);
 		strbuf_addstr(sb, "Not every switch is here. Unknown are up to ");
 		verdict_words__time(sb, sum);
-		strbuf_addf(sb, " of %u tasks: ", nr);
+		strbuf_addf(sb, " of %u task%s: ", nr, nr == 1 ? "" : "s");
 		for (i = 0; i < nr && i < 5; i++) {
 			strbuf_addstr(sb, i ? ", " : "");
 			verdict_words__task(sb, tasks[i]);

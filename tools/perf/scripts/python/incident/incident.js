@@ -10,6 +10,8 @@
 //	count()		the samples or the times of a part, by task and chain
 //	Timeline	the visible part, the selected part, the canvas
 //	Flame		the tree of a count, drawn by d3-flame-graph if it is available
+//	lanes.js	what tasks did, and histograms of their waits
+//	compare.js	the selected part compared with calm ones
 //	Tables		top tasks and functions of a count, and tables of the whole window
 'use strict';
 
@@ -30,23 +32,24 @@ function element(name, attributes, ...children)
 	return e;
 }
 
-function unpack(type, text)
+const TYPES = {B: Uint8Array, H: Uint16Array, I: Uint32Array, i: Int32Array, d: Float64Array};
+
+// A column of numbers; one of zeros has none.
+function unpack(column)
 {
-	const raw = atob(text), bytes = new Uint8Array(raw.length);
+	if (column.zeros !== undefined)
+		return new Uint8Array(column.zeros);
+	const raw = atob(column.text), bytes = new Uint8Array(raw.length);
 
 	for (let i = 0; i < raw.length; i++)
 		bytes[i] = raw.charCodeAt(i);
-	return new type(bytes.buffer);
+	return new TYPES[column.type](bytes.buffer);
 }
 
-const U16 = Uint16Array, U32 = Uint32Array, S32 = Int32Array, F64 = Float64Array;
-const unpackAll = (o, types) => Object.fromEntries(
-	Object.entries(types).map(([key, type]) => [key, unpack(type, o[key])]));
-const cells = unpackAll(data.cells,
-	{bin: U32, cpu: S32, event: U16, task: U32, chain: U32, count: U32});
-const off = unpackAll(data.off, {start: U32, end: U32, time: F64, task: U32, chain: U32});
-const switches = unpackAll(data.switches, {cpu: S32, bin: U32, count: U32});
-const chains = unpackAll(data.chains, {parent: S32, frame: S32});
+const unpackAll = (o) => Object.fromEntries(Object.entries(o).filter(([, c]) => !Array.isArray(c))
+	.map(([key, column]) => [key, unpack(column)]));
+const cells = unpackAll(data.cells), off = unpackAll(data.off);
+const switches = unpackAll(data.switches), chains = unpackAll(data.chains);
 const bins = Math.floor(data.width / data.bin) + 1;
 
 const comms = [], commOf = [];
@@ -132,12 +135,28 @@ const timeOf = (bin) => data.start - base + bin * data.bin;
 
 // Events as a mask; the clock of a hybrid machine is more than one.
 const mask = (events) => data.events.map((_, i) => events.includes(i));
-const view = {kind: 'event', events: mask(data.shownEvents)};
+// comm and cgroup: what is shown alone, or -1
+const view = {kind: 'event', events: mask(data.shownEvents), comm: -1, cgroup: -1};
+const passes = (task, cgroup) => (view.comm < 0 || commOf[task] === view.comm) &&
+	(view.cgroup < 0 || cgroup === view.cgroup);
 const viewed = () => data.events.filter((_, i) => view.events[i]).map((e) => e.name).join(' + ');
 
 function add(map, key, n)
 {
 	map.set(key, (map.get(key) || 0) + n);
+}
+
+// How long the task of a wait could run in a part of it: at its end, or, if it is a sum of short
+// ones, anywhere.
+function ready(i, start, end, inside)
+{
+	const whole = Math.abs(off.time[i] / data.tick - (off.end[i] - off.start[i])) < 2;
+
+	if (!whole)
+		return off.ready[i] * Math.min(inside, 1);
+	const from = off.end[i] - off.ready[i] / data.tick;
+
+	return Math.max(0, Math.min(off.end[i], end) - Math.max(from, start)) * data.tick;
 }
 
 // {pairs: Map of task * chains + chain -> value, total, idle} of a part of the window; idle is
@@ -147,18 +166,21 @@ function count(from, to)
 	const pairs = new Map(), nr = chains.parent.length;
 	let total = 0, idle = 0;
 
-	if (view.kind === 'off') {
+	if (view.kind !== 'event') {
 		const scale = data.bin / data.tick, start = from * scale, end = to * scale;
 
 		for (let i = 0; i < off.start.length && off.start[i] < end; i++) {
 			const length = off.end[i] - off.start[i];
 			const inside = Math.min(off.end[i], end) - Math.max(off.start[i], start);
 
-			if (inside <= 0 || !length)
+			if (inside <= 0 || !length || !passes(off.task[i], off.cgroup[i]))
 				continue;
-			const value = off.time[i] * Math.min(inside / length, 1);
+			const value = view.kind === 'off' ? off.time[i] * Math.min(inside / length, 1)
+				: ready(i, start, end, inside / length);
 
-			if (forWork(off.chain[i])) {
+			if (!value)
+				continue;
+			if (view.kind === 'off' && forWork(off.chain[i])) {
 				idle += value;
 				continue;
 			}
@@ -167,7 +189,7 @@ function count(from, to)
 		}
 	} else {
 		for (let i = firstCell(from), end = firstCell(to); i < end; i++) {
-			if (!view.events[cells.event[i]])
+			if (!view.events[cells.event[i]] || !passes(cells.task[i], cells.cgroup[i]))
 				continue;
 			if (leftOut(cells.event[i], cells.task[i])) {
 				idle += cells.count[i];
@@ -180,7 +202,7 @@ function count(from, to)
 	return {pairs, total, idle, nr};
 }
 
-const amount = (n) => (view.kind === 'off' ? duration(n) : number(n) + ' samples');
+const amount = (n) => (view.kind !== 'event' ? duration(n) : number(n) + ' samples');
 
 // ---- timeline
 
@@ -203,7 +225,11 @@ function rank()
 // What is seen and selected, in bins; the row of the CPU that the keys are at.
 const part = {from: 0, to: bins, selection: null, row: -1};
 const selected = () => part.selection || [0, bins];
-const MARGIN = 64, AXIS = 34;
+const AXIS = 34;
+// The layout while a part is dragged: to ask for it after each step would make the browser do it.
+let fixed = null;
+// For the names of tasks, where there is room
+const margin = () => (fixed ? fixed.margin : window.innerWidth < 700 ? 64 : 132);
 let scheme = {};
 
 function readScheme()
@@ -213,10 +239,12 @@ function readScheme()
 
 	scheme = {font: '12px ' + getComputedStyle(document.body).fontFamily};
 	for (const name of ['back', 'panel', 'text', 'quiet', 'rule', 'accent', 'trigger', 'lost',
-			    'throttled', 'switches', 'gap', 'shade', 'other'])
+			    'throttled', 'switches', 'gap', 'shade', 'other', 'ran', 'runnable',
+			    'blocked', 'slept'])
 		scheme[name] = get('--' + name);
 	scheme.tasks = [...Array(COLOURS).keys()].map((i) => get('--c' + i));
 	scheme.tasks.push(scheme.other);
+	scheme.states = [scheme.ran, scheme.runnable, scheme.blocked, scheme.slept];
 }
 
 function rowHeight()
@@ -235,9 +263,9 @@ function columnWidth()
 }
 
 // Beside the scroll bar, where there is one.
-const plotWidth = () => Math.max($('rows').clientWidth - MARGIN - 8, 50);
-const toX = (bin) => MARGIN + (bin - part.from) / (part.to - part.from) * plotWidth();
-const toBin = (x) => part.from + (x - MARGIN) / plotWidth() * (part.to - part.from);
+const plotWidth = () => (fixed ? fixed.width : Math.max($('rows').clientWidth - margin() - 8, 50));
+const toX = (bin) => margin() + (bin - part.from) / (part.to - part.from) * plotWidth();
+const toBin = (x) => part.from + (x - margin()) / plotWidth() * (part.to - part.from);
 
 function prepare(canvas, width, height)
 {
@@ -280,13 +308,13 @@ function drawAxis()
 		const text = signed(i * gap * NSEC, places), half = c.measureText(text).width / 2;
 
 		c.fillRect(x, AXIS - 6, 1, 6);
-		if (x - half > MARGIN - 20 && x + half < width)
+		if (x - half > margin() - 20 && x + half < width)
 			c.fillText(text, x, AXIS - 10);
 	}
 	if (data.trigger !== null) {
 		const x = toX((data.trigger - data.start) / data.bin);
 
-		if (x >= MARGIN && x <= width) {
+		if (x >= margin() && x <= width) {
 			c.fillStyle = scheme.trigger;
 			c.fillRect(x - 1, AXIS - 6, 2, 6);
 			c.textAlign = x > width - 60 ? 'right' : 'center';
@@ -305,7 +333,7 @@ function columns(cpu, width, wide)
 		const bin = cells.bin[i];
 
 		if (bin < part.from || bin >= part.to || !view.events[cells.event[i]] ||
-		    isIdle(cells.task[i]))
+		    isIdle(cells.task[i]) || !passes(cells.task[i], cells.cgroup[i]))
 			continue;
 		const x = Math.min(Math.floor((bin - part.from) * scale), width - 1);
 
@@ -360,7 +388,7 @@ function drawRow(c, wide, y, height, sums, most, many)
 			const size = Math.max(n / most * room, 0.5);
 
 			c.fillStyle = scheme.tasks[i];
-			c.fillRect(MARGIN + wide * x, top - size, wide, size);
+			c.fillRect(margin() + wide * x, top - size, wide, size);
 			top -= size;
 		}
 	}
@@ -368,7 +396,7 @@ function drawRow(c, wide, y, height, sums, most, many)
 	many.counts.forEach((n, x) => {
 		if (n) {
 			c.globalAlpha = 0.25 + 0.75 * n / many.most;
-			c.fillRect(MARGIN + wide * x, y + height - band - 2, wide, band);
+			c.fillRect(margin() + wide * x, y + height - band - 2, wide, band);
 		}
 	});
 	c.globalAlpha = 1;
@@ -377,21 +405,21 @@ function drawRow(c, wide, y, height, sums, most, many)
 function drawMarks(c, cpu, y, height)
 {
 	const oldest = cpu.oldest === null ? bins : (cpu.oldest - data.start) / data.bin;
-	const x = Math.min(toX(oldest), MARGIN + plotWidth()), left = Math.max(toX(0), MARGIN);
+	const x = Math.min(toX(oldest), margin() + plotWidth()), left = Math.max(toX(0), margin());
 
 	if (x - left > 1)
 		hatch(c, left, y + 2, x - left, height - 4);
-	if (cpu.given_up && x >= MARGIN) {
+	if (cpu.given_up && x >= margin()) {
 		c.fillStyle = scheme.gap;
 		c.fillRect(x, y + 1, 4, height - 2);
 	}
 	for (const [kind, , time, n, since] of marksOf.get(cpu.cpu)) {
-		const at = toX(time / data.bin), from = Math.max(toX(since / data.bin), MARGIN);
-		const to = Math.min(at, MARGIN + plotWidth());
+		const at = toX(time / data.bin), from = Math.max(toX(since / data.bin), margin());
+		const to = Math.min(at, margin() + plotWidth());
 
 		if (to - from > 1)
 			hatch(c, from, y + 2, to - from, height - 4);
-		if (at < MARGIN || at > MARGIN + plotWidth())
+		if (at < margin() || at > margin() + plotWidth())
 			continue;
 		c.fillStyle = kind === 'lost' ? scheme.lost : scheme.throttled;
 		c.fillRect(at - 1, y + 1, n > 1 ? 3 : 2, height - 2);
@@ -425,36 +453,42 @@ function drawCpus()
 		c.fillStyle = i === part.row ? scheme.accent : scheme.quiet;
 		c.textAlign = 'right';
 		c.textBaseline = 'middle';
-		c.fillText((i === part.row ? '▸ ' : '') + 'CPU ' + cpuName(cpu.cpu), MARGIN - 10, y + height / 2);
+		c.fillText((i === part.row ? '▸ ' : '') + 'CPU ' + cpuName(cpu.cpu), margin() - 10, y + height / 2);
 		drawRow(c, wide, y, height, all[i], most, {counts: many[i], most: mostSwitches});
 		drawMarks(c, cpu, y, height);
 	});
-	drawSelection(c, height * data.cpus.length);
+	drawTrigger(c, height * data.cpus.length);
+	drawShade();
 }
 
-function drawSelection(c, height)
+function drawTrigger(c, height)
 {
-	const right = MARGIN + plotWidth();
-
-	if (data.trigger !== null) {
-		const x = toX((data.trigger - data.start) / data.bin);
-
-		if (x >= MARGIN && x <= right + 1) {
-			c.fillStyle = scheme.trigger;
-			c.fillRect(x - 1, 0, 2, height);
-		}
-	}
-	if (!part.selection)
+	if (data.trigger === null)
 		return;
-	const clamp = (x) => Math.min(Math.max(x, MARGIN), right);
-	const [from, to] = part.selection.map((bin) => clamp(toX(bin)));
+	const x = toX((data.trigger - data.start) / data.bin);
 
-	c.fillStyle = scheme.shade;
-	c.fillRect(MARGIN, 0, from - MARGIN, height);
-	c.fillRect(to, 0, right - to, height);
-	c.fillStyle = scheme.accent;
-	c.fillRect(from - 1, 0, 2, height);
-	c.fillRect(to - 1, 0, 2, height);
+	if (x >= margin() && x <= margin() + plotWidth() + 1) {
+		c.fillStyle = scheme.trigger;
+		c.fillRect(x - 1, 0, 2, height);
+	}
+}
+
+// What is not selected is shaded by elements over the canvases, so that a step of a drag draws
+// nothing.
+function drawShade()
+{
+	const right = margin() + plotWidth(), clamp = (x) => Math.min(Math.max(x, margin()), right);
+	const [from, to] = (part.selection || [0, 0]).map((bin) => clamp(toX(bin)));
+
+	for (const [id, left, width] of [['before', margin(), from - margin()], ['behind', to, right - to]])
+		for (const place of ['cpus', 'lanes']) {
+			const shade = $(`${place}-${id}`);
+
+			shade.hidden = !part.selection;
+			shade.style.left = left + 'px';
+			shade.style.width = width + 'px';
+			shade.style.height = $(place).style.height;
+		}
 }
 
 function drawTimeline()
@@ -467,25 +501,43 @@ function drawTimeline()
 	$('clear').disabled = !part.selection && part.from === 0 && part.to === bins;
 }
 
-// All that follows the selection; while it is dragged, once for a frame.
-let pending = 0;
+// All that follows the selection. While it is dragged, the part that is selected is shown for each
+// frame, and what is counted from it when the pointer rests.
+const REST_MS = 120;
+let pending = 0, resting = 0;
 
 function changed()
 {
+	clearTimeout(resting);
+	resting = 0;
 	if (!pending)
 		pending = requestAnimationFrame(() => {
 			pending = 0;
 			drawTimeline();
+			lanes.draw();
 			showCount();
+			updateLink();
 		});
 }
 
-function select(from, to)
+function dragged()
+{
+	drawShade();
+	showSelection();
+	clearTimeout(resting);
+	resting = setTimeout(changed, REST_MS);
+}
+
+function select(from, to, dragging)
 {
 	from = Math.max(0, Math.min(Math.floor(from), bins - 1));
 	to = Math.max(from + 1, Math.min(Math.ceil(to), bins));
 	part.selection = from === 0 && to === bins ? null : [from, to];
-	changed();
+	compare.selectionChanged();
+	if (dragging)
+		dragged();
+	else
+		changed();
 }
 
 function see(from, to)
@@ -495,6 +547,8 @@ function see(from, to)
 	part.from = Math.round(Math.max(0, Math.min(from, bins - span)));
 	part.to = Math.min(part.from + Math.ceil(span), bins);
 	drawTimeline();
+	lanes.draw();
+	updateLink();
 }
 
 function zoom(factor, around)
@@ -561,7 +615,7 @@ function moveRow(by)
 	$('hover').textContent = data.cpus.length ? describe(data.cpus[part.row], from, to - from) : '';
 }
 
-function timelineKey(event)
+function timelineKey(event, moveRow)
 {
 	const keys = {
 		ArrowLeft: () => moveSelection('ArrowLeft', event.shiftKey),
@@ -601,7 +655,8 @@ function describe(cpu, bin, wide)
 	let total = 0, many = 0;
 
 	for (const i of cellsOf.get(cpu.cpu))
-		if (inside(cells.bin[i]) && view.events[cells.event[i]]) {
+		if (inside(cells.bin[i]) && view.events[cells.event[i]] &&
+		    passes(cells.task[i], cells.cgroup[i])) {
 			add(sums, comms[commOf[cells.task[i]]], cells.count[i]);
 			total += cells.count[i];
 		}
@@ -622,27 +677,41 @@ function followMouse()
 {
 	let from = null;
 
-	for (const canvas of [$('cpus'), $('axis')]) {
+	for (const canvas of [$('cpus'), $('axis'), $('lanes')]) {
+		const line = canvas === $('lanes') ? $('lane-hover') : $('hover');
+		const focus = canvas === $('lanes') ? $('states-view') : $('timeline');
+
 		canvas.addEventListener('pointerdown', (event) => {
 			if (event.button !== 0)
 				return;
-			from = toBin(event.offsetX);
+			fixed = {margin: margin(), width: plotWidth(),
+				 left: canvas.getBoundingClientRect().left};
+			from = toBin(event.clientX - fixed.left);
 			canvas.setPointerCapture(event.pointerId);
 			// The keys go on from here; the ring is for those who came with them.
-			$('timeline').classList.add('pointed');
-			$('timeline').focus({preventScroll: true});
+			focus.classList.add('pointed');
+			focus.focus({preventScroll: true});
 		});
 		canvas.addEventListener('pointermove', (event) => {
-			const to = toBin(event.offsetX);
+			if (from !== null) {
+				const to = toBin(event.clientX - fixed.left);
 
-			if (canvas === $('cpus'))
-				$('hover').textContent = describeAt(event);
-			if (from !== null && Math.abs(toX(to) - toX(from)) > 3)
-				select(Math.min(from, to), Math.max(from, to));
+				if (Math.abs(toX(to) - toX(from)) > 3)
+					select(Math.min(from, to), Math.max(from, to), true);
+			} else if (canvas !== $('axis')) {
+				line.textContent = canvas === $('lanes') ? lanes.describeAt(event)
+					: describeAt(event);
+			}
 		});
-		canvas.addEventListener('pointerup', () => { from = null; });
-		canvas.addEventListener('pointercancel', () => { from = null; });
-		canvas.addEventListener('pointerleave', () => { $('hover').textContent = '\u00a0'; });
+		const end = () => {
+			from = fixed = null;
+			if (resting)
+				changed();
+		};
+
+		canvas.addEventListener('pointerup', end);
+		canvas.addEventListener('pointercancel', end);
+		canvas.addEventListener('pointerleave', () => { line.textContent = '\u00a0'; });
 		canvas.addEventListener('dblclick', () => part.selection && see(...part.selection));
 		canvas.addEventListener('wheel', (event) => {
 			if (!event.ctrlKey)
@@ -690,7 +759,7 @@ const flame = {chart: null, node: null, words: ''};
 function tree(counted)
 {
 	const tops = new Map(), root = {n: 'all', v: counted.total, c: [], k: STATE, d: ''};
-	const least = counted.total / (plotWidth() * 3);
+	const least = counted.total / (plotWidth() * 3), all = [];
 
 	for (const [pair, value] of counted.pairs) {
 		const comm = commOf[Math.floor(pair / counted.nr)];
@@ -705,7 +774,8 @@ function tree(counted)
 		// A parent has a smaller number than its children.
 		const nodes = new Map([...totals].filter(([, v]) => v >= least)
 			.sort((a, b) => a[0] - b[0])
-			.map(([chain, v]) => [chain, {v, c: [], k: STATE, d: ''}]));
+			.map(([chain, v]) => [chain, {v, c: [], k: STATE, d: '',
+						      key: comm * counted.nr + chain}]));
 
 		for (const [chain, node] of nodes) {
 			if (chain === 0) {
@@ -718,7 +788,10 @@ function tree(counted)
 			Object.assign(node, {n: name, k: kind, d: data.dsos[dso]});
 			nodes.get(chains.parent[chain]).c.push(node);
 		}
+		all.push(...nodes.values());
 	}
+	if (compare.sums())
+		compare.judgeNodes(all);
 	return root;
 }
 
@@ -738,6 +811,8 @@ function colour(d)
 
 	if (d.highlight)
 		return '#ef6fe3';
+	if (compare.sums())
+		return compare.colour(d.data);
 	if (d.data.k === STATE)
 		return `hsl(215 14% ${72 + h % 10}%)`;
 	if (d.data.k === KERNEL)
@@ -746,7 +821,8 @@ function colour(d)
 }
 
 const label = (d) => `${d.data.n}${d.data.d ? ` (${d.data.d})` : ''}: ` +
-	`${amount(d.data.v)}, ${share(d.data.v, flame.total)}`;
+	`${amount(d.data.v)}, ${share(d.data.v, flame.total)}` +
+	(compare.sums() ? compare.label(d.data) : '');
 
 // So wide that not more than some thousand frames are drawn, however many there are.
 function leastWidth(root, width)
@@ -816,6 +892,8 @@ function emptyText()
 		return 'There are no samples.';
 	if (view.kind === 'off')
 		return 'No task is known to have waited in this part of the window.';
+	if (view.kind === 'queue')
+		return 'No task is known to have waited for a CPU in this part of the window.';
 	if (shown.idle)
 		return 'All CPUs were idle in this part of the window.';
 	return `No samples of ${viewed()} in this part of the window.`;
@@ -840,7 +918,8 @@ function search()
 		text ? flame.chart.search(text) : flame.chart.clear();
 	if (!text || !counted.total) {
 		$('matched').textContent = counted.total ? 'In all ' + amount(counted.total) +
-			(view.kind === 'off' ? ' of waiting' : ' of ' + viewed()) + idleText(counted)
+			(view.kind === 'off' ? ' of waiting' : view.kind === 'queue' ?
+				' of waiting for a CPU' : ' of ' + viewed()) + idleText(counted)
 			: '\u00a0';
 		return showTables();
 	}
@@ -939,26 +1018,22 @@ function showTasks(counted)
 			const [pid, tid, comm] = data.taskNames[task];
 
 			return [searchButton(comm), tid < 0 ? '' : tid, pid < 0 ? '' : pid,
-				view.kind === 'off' ? duration(value) : number(value),
+				view.kind !== 'event' ? duration(value) : number(value),
 				share(value, counted.total)];
 		});
 
 	fill('tasks', [['Task', 'text'], ['TID'], ['PID'],
-		       [view.kind === 'off' ? 'Waited' : 'Samples'], ['Share']], rows, emptyText());
+		       [view.kind !== 'event' ? 'Waited' : 'Samples'], ['Share']], rows, emptyText());
 }
 
-function showFunctions(counted)
+// Of each function, by its number: its own, and with those that it called
+function functionSums(pairs, nr)
 {
 	const own = new Float64Array(data.frames.length), total = new Float64Array(data.frames.length);
-	const seen = new Int32Array(data.frames.length).fill(-1), byChain = new Map(), text = words();
-	// A name that is a task's, and no function's, asks for the functions of the task.
-	const named = data.frames.map(([name]) => name.toLowerCase().includes(text));
-	const tasks = comms.map((comm) => comm.toLowerCase().includes(text));
-	const ofTasks = text && !named.includes(true) && tasks.includes(true);
+	const seen = new Int32Array(data.frames.length).fill(-1), byChain = new Map();
 
-	for (const [pair, value] of counted.pairs)
-		if (!ofTasks || tasks[commOf[Math.floor(pair / counted.nr)]])
-			add(byChain, pair % counted.nr, value);
+	for (const [pair, value] of pairs)
+		add(byChain, pair % nr, value);
 	for (const [leaf, value] of byChain) {
 		if (leaf)
 			own[chains.frame[leaf]] += value;
@@ -971,6 +1046,19 @@ function showFunctions(counted)
 			}
 		}
 	}
+	return {own, total};
+}
+
+function showFunctions(counted)
+{
+	const text = words();
+	// A name that is a task's, and no function's, asks for the functions of the task.
+	const named = data.frames.map(([name]) => name.toLowerCase().includes(text));
+	const tasks = comms.map((comm) => comm.toLowerCase().includes(text));
+	const ofTasks = text && !named.includes(true) && tasks.includes(true);
+
+	const {own, total} = functionSums(!ofTasks ? counted.pairs : [...counted.pairs].filter(
+		([pair]) => tasks[commOf[Math.floor(pair / counted.nr)]]), counted.nr);
 	const rows = [...own.keys()].filter((i) => total[i] && (ofTasks || named[i]))
 		.sort((a, b) => own[b] - own[a] || total[b] - total[a]).slice(0, 100)
 		.map((i) => [searchButton(data.frames[i][0]), shortDso(data.dsos[data.frames[i][1]]),
@@ -988,18 +1076,27 @@ function showTables()
 	showFunctions(shown);
 }
 
-function showCount()
+function showSelection()
 {
 	const [from, to] = selected();
 	const words_ = part.selection ? 'Selected: ' : 'All of the window: ';
 
-	shown = count(from, to);
+	$('keep').disabled = !part.selection;
 	$('selection').replaceChildren(words_,
 		element('b', {}, `${signed(timeOf(from), digits)} to ${signed(timeOf(Math.min(to,
 			data.width / data.bin)), digits)}`),
 		` (${duration(Math.min((to - from) * data.bin, data.width))})` +
 		(data.trigger === null ? '' : ', counted from the trigger') +
 		(part.selection || !data.events.length ? '' : '. Drag to select a part of it.'));
+}
+
+function showCount()
+{
+	shown = count(...selected());
+	compare.begin(shown);
+	showSelection();
+	lanes.showDelays();
+	compare.show();
 	drawFlame(shown);
 	search();
 }
@@ -1075,7 +1172,7 @@ function showWhat()
 	$('what').replaceChildren(...first.map(pair));
 	$('more').replaceChildren(...rest.map(pair));
 	$('machine').hidden = !rest.length;
-	$('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
+	$('notes').replaceChildren(...[...data.notes, data.aggregated].filter(Boolean).map((note) => element('li', {}, note)));
 	const at = (ns) => (ns === null ? '–' : signed(ns - base, digits));
 
 	fill('cpu-table', [['CPU'], ['Samples'], ['Switches'], ['First'], ['Last'], ['Lost'],
@@ -1100,21 +1197,95 @@ function showViews()
 	if (data.shownEvents.length > 1)
 		options.unshift(element('option', {value: 'all'}, 'On-CPU: ' + viewed()));
 	if (data.hasSwitches)
-		options.push(element('option', {value: 'off'}, 'Off-CPU: waiting tasks and their call chains'));
+		options.push(element('option', {value: 'off'}, 'Off-CPU: waiting tasks and their call chains'),
+			     element('option', {value: 'queue'}, 'Run queue: tasks that waited for a CPU'));
 	$('view').replaceChildren(...options);
-	$('view').value = data.shownEvents.length > 1 ? 'all' : data.shownEvents[0] ?? 'off';
+	$('view').value = usualView();
 	$('view').disabled = options.length < 2;
-	$('view').addEventListener('change', () => {
-		const value = $('view').value;
-
-		view.kind = value === 'off' ? 'off' : 'event';
-		view.events = mask(/^\d/.test(value) ? [Number(value)] : data.shownEvents);
-		rank();
-		showLegend();
-		drawTimeline();
-		showCount();
-	});
+	$('view').addEventListener('change', () => setView($('view').value));
 }
+
+function setView(value)
+{
+	$('view').value = value;
+	view.kind = /^(off|queue)$/.test(value) ? value : 'event';
+	view.events = mask(/^\d/.test(value) ? [Number(value)] : data.shownEvents);
+	rank();
+	showLegend();
+	changed();
+}
+
+// ---- what is shown alone
+
+function showFilters()
+{
+	const option = ([value, text]) => element('option', {value}, text);
+	const names = [...ranking, ...comms.keys()].slice(0, 500 + ranking.length);
+
+	$('of-task').replaceChildren(...[[-1, 'all tasks'], ...[...new Set(names)].slice(0, 500)
+		.map((comm) => [comm, comms[comm] || '[no name]'])].map(option));
+	$('of-cgroup').replaceChildren(...[[-1, 'all cgroups'], ...data.cgroups.map((name, i) =>
+		[i, name || '[unknown]'])].map(option));
+	$('of-cgroup').parentNode.hidden = data.cgroups.length < 2;
+	for (const [id, key] of [['of-task', 'comm'], ['of-cgroup', 'cgroup']])
+		$(id).addEventListener('change', () => {
+			view[key] = Number($(id).value);
+			changed();
+		});
+}
+
+// ---- a link to what is seen
+
+function updateLink()
+{
+	const link = new URLSearchParams();
+	const put = (key, value, usual) => value !== usual && link.set(key, value);
+
+	put('see', `${part.from}-${part.to}`, `0-${bins}`);
+	put('part', part.selection ? part.selection.join('-') : '', '');
+	put('view', $('view').value, usualView());
+	put('task', view.comm < 0 ? '' : comms[view.comm], '');
+	put('cgroup', view.cgroup < 0 ? '' : data.cgroups[view.cgroup], '');
+	put('search', $('search').value, '');
+	put('compare', /rest|chosen/.test(compare.mode()) ? compare.mode() : '', '');
+	try {
+		history.replaceState(null, '', '#' + link);
+	} catch {
+		// Browsers bound how often; the next change writes it.
+	}
+}
+
+const usualView = () => String(data.shownEvents.length > 1 ? 'all' : data.shownEvents[0] ?? 'off');
+
+function followLink()
+{
+	const link = new URLSearchParams(location.hash.slice(1));
+	const range = (text) => {
+		const found = /^(\d+)-(\d+)$/.exec(text || '');
+
+		return found && Number(found[1]) < Number(found[2]) && Number(found[2]) <= bins ?
+			[Number(found[1]), Number(found[2])] : null;
+	};
+	const has = (id, value) => [...$(id).options].some((o) => o.value === value);
+
+	part.selection = range(link.get('part'));
+	[part.from, part.to] = range(link.get('see')) || [0, bins];
+	view.comm = comms.indexOf(link.get('task'));
+	view.cgroup = link.has('cgroup') ? data.cgroups.indexOf(link.get('cgroup')) : -1;
+	$('of-task').value = String(view.comm);
+	$('of-cgroup').value = String(view.cgroup);
+	$('search').value = link.get('search') || '';
+	if (has('view', link.get('view')))
+		setView(link.get('view'));
+	if (/^(rest|chosen)$/.test(link.get('compare')) && has('compare', link.get('compare')))
+		compare.setMode(link.get('compare'));
+}
+
+const page = {data, $, element, unpackAll, part, view, passes, prepare, margin, plotWidth, toBin,
+	comms, commOf, chains, bins, number, duration, signed, digits, timeOf, selected, count, amount,
+	functionSums, fill, searchButton, shortDso, drawTrigger, drawShade, selectTime, changed,
+	scheme: () => scheme};
+const lanes = makeLanes(page), compare = makeCompare(page);
 
 function start()
 {
@@ -1123,20 +1294,33 @@ function start()
 	showWhat();
 	showFindings();
 	showViews();
+	showFilters();
 	showLegend();
+	compare.start();
+	followLink();
 	drawTimeline();
+	lanes.draw();
 	showCount();
 	followMouse();
-	$('timeline').addEventListener('keydown', timelineKey);
-	for (const name of ['keydown', 'blur'])
-		$('timeline').addEventListener(name, () => $('timeline').classList.remove('pointed'));
+	$('timeline').addEventListener('keydown', (event) => timelineKey(event, moveRow));
+	$('states-view').addEventListener('keydown', (event) => timelineKey(event, lanes.move));
+	for (const id of ['timeline', 'states-view'])
+		for (const name of ['keydown', 'blur'])
+			$(id).addEventListener(name, () => $(id).classList.remove('pointed'));
 	$('flame').addEventListener('keydown', (event) => flame.chart && flameKey(event));
 	$('zoom-in').addEventListener('click', () => zoom(0.5, middle()));
 	$('zoom-out').addEventListener('click', () => zoom(2, middle()));
 	$('zoom-selection').addEventListener('click', () => part.selection && see(...part.selection));
 	$('clear').addEventListener('click', whole);
 	$('reset-flame').addEventListener('click', () => flame.chart && flame.chart.resetZoom());
-	$('search').addEventListener('input', search);
+	$('search').addEventListener('input', () => {
+		search();
+		updateLink();
+	});
+	window.addEventListener('hashchange', () => {
+		followLink();
+		changed();
+	});
 	document.addEventListener('keydown', (event) => {
 		if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) {
 			$('search').focus();
@@ -1146,11 +1330,13 @@ function start()
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
 		readScheme();
 		drawTimeline();
+		lanes.draw();
 	});
 	let width = window.innerWidth;
 
 	window.addEventListener('resize', () => {
 		drawTimeline();
+		lanes.draw();
 		if (window.innerWidth !== width) {
 			width = window.innerWidth;
 			drawFlame(shown);
