@@ -164,7 +164,7 @@ fake_recorders()
 	begin = b'{"ok": true, "pid": 1, "out": '
 	lies = [b'x', b'nan', b'-1', b'1e999', b'01', b'.5', b'1.', b'0x1', b'trueish', b'9' * 400,
 	        b'"1"', b'1\n# TYPE x y', b'']
-	answers = [[begin + b'"/work/blackbox", "uptime": 7, "writing": true}\n'] * 2] * 2
+	answers = [[begin + b'"/srv/blackbox", "uptime": 7, "writing": true}\n'] * 2] * 2
 	answers += [[begin + b'"/lie", "uptime": ' + lie + b', "dumps": 3}\n'] for lie in lies]
 	answers += [[begin + b'"/\xff\xc3(\xed\xa0\x80\\q\\u12"\xf8, "dumps": 3}\n'],
 	            [begin + b'[", "dumps": 3}\n'], [begin + b'"/end\\\n'], [b'\0\n'], [begin],
@@ -267,8 +267,8 @@ survives_fake_recorders()
 	for name in "uptime_seconds", "memory_limit_bytes", "dumps_total", "cpu_seconds_total":
 	    assert "\nperf_flight_" + name + real in text, name
 	for pid in fake:
-	    assert 'uptime_seconds{out="/work/blackbox",pid="%s"} 7\n' % pid in text, pid
-	    assert 'writing{out="/work/blackbox",pid="%s"} 1\n' % pid in text, pid
+	    assert 'uptime_seconds{out="/srv/blackbox",pid="%s"} 7\n' % pid in text, pid
+	    assert 'writing{out="/srv/blackbox",pid="%s"} 1\n' % pid in text, pid
 	# Of a lie the rest is told.
 	assert text.count('dumps_total{out="/lie"') == 12
 	assert 'uptime_seconds{out="/lie"' not in text
