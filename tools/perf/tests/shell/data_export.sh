@@ -525,7 +525,8 @@ for format in pprof otlp perfetto; do
 	check "$format: files and build-ids" has_build_ids $format
 done
 # The record that add_cgroup() adds is found only if the samples have the same number.
-if perf report -i "$TMP/container" --stdio -g none -s cgroup 2>/dev/null | grep -q "$GROUP"; then
+perf report -i "$TMP/container" --stdio -g none -s cgroup >"$TMP/cgroups" 2>/dev/null || true
+if grep -q "$GROUP" "$TMP/cgroups"; then
 	check "pprof: cgroup and container" has_containers pprof
 	check "otlp: cgroup and container" has_containers otlp
 else
