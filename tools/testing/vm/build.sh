@@ -3,7 +3,8 @@
 #
 # Build kernel and perf of the variants: base (untouched), patched, and debug
 # (patched, with every checker on). The products: build/VARIANT/bzImage,
-# build/VARIANT/bin/perf. What is up to date is left alone.
+# build/VARIANT/bin/perf. What is up to date is left alone. Two more are built only where
+# they are named: base_preempt and patched_preempt, with preemption and the ORC unwinder.
 #
 # usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail
@@ -35,7 +36,7 @@ unpack()
 	fi
 	enough_room 8
 	say "unpacking ${tarball##*/}"
-	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug"
+	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug" "$BUILD"/*_preempt
 	mkdir -p "$BUILD/base"
 	tar -C "$BUILD/base" -xf "$tarball" ||
 		die "$tarball cannot be unpacked: if the disk is not full, it is damaged:" \
@@ -44,16 +45,30 @@ unpack()
 	printf '%s\n' "$stamp" >"$BUILD/base/.unpacked"
 }
 
+# The variant whose source and whose perf another one has: what differs is the kernel's
+# configuration.
+perf_of()
+{
+	case $1 in
+	base*) printf 'base\n' ;;
+	*) printf 'patched\n' ;;
+	esac
+}
+
 stage()
 {
+	local variant
 	unpack
 	if [ ! -f "$BUILD/patched/.copied" ]; then
 		rm -rf "$BUILD/patched/src"
-		mkdir -p "$BUILD/patched" "$BUILD/debug"
+		mkdir -p "$BUILD/patched"
 		cp -al "$BUILD/base/src" "$BUILD/patched/src"
-		ln -sfn ../patched/src "$BUILD/debug/src"
 		touch "$BUILD/patched/.copied"
 	fi
+	for variant in debug base_preempt patched_preempt; do
+		mkdir -p "$BUILD/$variant"
+		ln -sfn "../$(perf_of "$variant")/src" "$BUILD/$variant/src"
+	done
 	"$TOP/patches/stage" "$BUILD/base/src" "$BUILD/patched/src" >&2
 }
 
@@ -62,7 +77,9 @@ fragments()
 {
 	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
 	case $1 in
-	patched) printf '%s\n' "$VM/config/patched.config" ;;
+	patched) printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" ;;
+	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
+	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
 	debug)
 		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
 			"$VM/config/debug.config"
@@ -113,11 +130,12 @@ build_kernel()
 build_perf()
 {
 	local variant=$1
-	if [ "$variant" = debug ]; then
-		# The checkers are the kernel's; the tool is the patched one.
-		build_perf patched
-		mkdir -p "$BUILD/debug"
-		ln -sfn ../patched/bin "$BUILD/debug/bin"
+	local other
+	other=$(perf_of "$variant")
+	if [ "$variant" != "$other" ]; then
+		build_perf "$other"
+		mkdir -p "$BUILD/$variant"
+		ln -sfn "../$other/bin" "$BUILD/$variant/bin"
 		return
 	fi
 	mkdir -p "$BUILD/$variant/perf"
@@ -234,9 +252,9 @@ main()
 	[ $# -gt 0 ] || set -- "${VARIANTS[@]}"
 	build_init
 	for variant in "$@"; do
-		case " ${VARIANTS[*]} " in
+		case " ${VARIANTS[*]} base_preempt patched_preempt " in
 		*" $variant "*) ;;
-		*) die "no variant '$variant'; there are: ${VARIANTS[*]}" ;;
+		*) die "no variant '$variant'; there are: ${VARIANTS[*]} base_preempt patched_preempt" ;;
 		esac
 		[ "$what" != configure ] || configure "$variant"
 		case $what in

@@ -19,13 +19,22 @@ run_cases()
 }
 
 # On the host: what this script prints as "guest" on the base, then on the patched kernel,
-# with the variant in front of each line.
+# with the variant in front of each line. FLAVOUR=_preempt: of base_preempt and patched_preempt,
+# which are built if they are not there.
 count_on_both()
 {
 	local variant
 	for variant in base patched; do
 		CMD="VARIANT=$variant RUNS=$RUNS $TOP/tools/testing/vm/${0##*/} guest" \
-			VARIANT=$variant ICOUNT=1 SMP=1 ACCEL=single TIMEOUT=900 \
+			VARIANT=$variant${FLAVOUR-} ICOUNT=1 SMP=1 ACCEL=single TIMEOUT=900 \
 			"$TOP/tools/testing/vm/vm.sh" | sed "s/^/$variant /"
 	done
+}
+
+# On the host: build what FLAVOUR asks for.
+build_flavour()
+{
+	[ -n "${FLAVOUR-}" ] || return 0
+	"$TOP/tools/testing/vm/build.sh" kernel "base$FLAVOUR" "patched$FLAVOUR" >&2
+	"$TOP/tools/testing/vm/build.sh" perf "base$FLAVOUR" "patched$FLAVOUR" >&2
 }

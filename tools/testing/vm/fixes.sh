@@ -196,6 +196,13 @@ bitmap_size_wraps()
 	header_kills '{ 22: u64(1, 4096, 1, 0, 0, 1 << 32) + bytes(1 << 24) }'
 }
 
+# "perf header: Read build-ids to where there is room"
+build_id_overruns_stack()
+{
+	# HEADER_BUILD_ID: a record of PERF_RECORD_MISC_USER
+	header_kills '{ 2: u32(67) + struct.pack("<HH", 2, 60000) + b"A" * 59992 }'
+}
+
 # "perf tools: Look up the socket only of known CPUs"
 cpu_beyond_table()
 {
@@ -226,6 +233,46 @@ PYTHON
 	return 2
 }
 
+# "perf trace: Read files again"
+trace_reads_no_file()
+{
+	local rc=0
+	"$PERF" record -q -a -e raw_syscalls:sys_enter,raw_syscalls:sys_exit -o calls sleep 0.3 \
+		>log 2>&1 || { cat log; return 2; }
+	"$PERF" trace -i calls >log 2>&1 || rc=$?
+	killed $rc && return 0
+	grep -q 'nanosleep(' log && return 1
+	head -n 20 log
+	return 2
+}
+
+# "perf lock: Read recordings without a PERF_RECORD_MMAP of the kernel"
+lock_without_kernel_map()
+{
+	local rc=0
+	# shellcheck disable=SC2016 # for the inner shell
+	"$PERF" record -q -a --buildid-mmap -o locks \
+		-e lock:contention_begin,lock:contention_end bash -c 'for n in 1 2 3 4; do
+			dd if=/dev/zero of=same bs=4M count=30 conv=notrunc & done; wait' \
+		>log 2>&1 || { cat log; return 2; }
+	rm -f same
+	"$PERF" lock contention -i locks >log 2>&1 || rc=$?
+	killed $rc && return 0
+	grep -q 'rwsem\|mutex\|spinlock' log && return 1
+	head -n 20 log
+	return 2
+}
+
+# "perf sched timehist: Name the functions of call chains"
+timehist_without_functions()
+{
+	"$PERF" record -q -a -g --buildid-mmap -e sched:sched_switch -o switches sleep 0.3 \
+		>log 2>&1 || { cat log; return 2; }
+	"$PERF" sched timehist -i switches >log 2>&1 || { cat log; return 2; }
+	grep -q 'nanosleep' log && return 1
+	grep -q '\[unknown\] <- \[unknown\]' log
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -245,7 +292,8 @@ for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
 		aio_overwrite_crashes name_kills_script short_file_kills_report alarm_is_lost \
 		string_without_end arguments_without_memory siblings_without_names \
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
-		cpu_beyond_table; do
+		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
+		lock_without_kernel_map timehist_without_functions; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end

@@ -49,12 +49,13 @@ add_lbr_tests()
 {
 	local mail=4-task-data/perf-x86-intel-lbr-test-call-stacks-on-simulated-registers.patch
 	SRC=$BUILD/kunit/base-lbr.src
-	if [ ! -f "$SRC/.made" ] || [ "$BUILD/base/.unpacked" -nt "$SRC/.made" ]; then
+	# .made is the mail, and the base, that it was made of.
+	if ! cat "$BUILD/base/.unpacked" "$TOP/patches/$mail" | cmp -s - "$SRC/.made"; then
 		rm -rf "$SRC"
 		cp -al "$BUILD/base/src" "$SRC"
 		sed '1,/^---$/d' "$TOP/patches/$mail" | patch -s -p1 -d "$SRC" ||
 			die "$mail does not apply to the base"
-		touch "$SRC/.made"
+		cat "$BUILD/base/.unpacked" "$TOP/patches/$mail" >"$SRC/.made"
 	fi
 	cmp -s {"$TOP","$SRC"}/arch/x86/events/intel/lbr_kunit.c ||
 		cp --remove-destination {"$TOP","$SRC"}/arch/x86/events/intel/lbr_kunit.c

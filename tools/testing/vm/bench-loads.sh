@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# By how much recording slows real loads down, base and patched: messages between processes, a
+# pipe, and a compile, with all switches and with all system calls recorded. Guest time counts
+# instructions (ICOUNT=1), on one CPU, so it has all that recording takes: the events, and perf
+# record that reads them. Fails if a load is slowed down by more than half of what the base does.
+#
+# usage: bench-loads		on the host
+#	 bench-loads guest	in the guest; prints "LOAD:EVENT NUMBER" lines
+set -euo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/counts.sh
+. "${BASH_SOURCE[0]%/*}/counts.sh"
+
+RUNS=${RUNS:-3}
+LOADS=(messaging pipe compile)
+EVENTS=(none sched:sched_switch 'raw_syscalls:*')
+
+load()
+{
+	case $1 in
+	messaging) perf bench sched messaging -g 1 -l 100 ;;
+	pipe) perf bench sched pipe -l 10000 ;;
+	compile) gcc -O2 -c -o /tmp/load.o /tmp/load.c ;;
+	esac
+}
+
+# The time of a load in us of the guest's clock. perf record starts before it and ends after it.
+timed_load()
+{
+	local before after
+	before=${EPOCHREALTIME/./}
+	load "$1"
+	after=${EPOCHREALTIME/./}
+	printf '%s\n' $((after - before)) >/tmp/load.time
+}
+
+run_case()
+{
+	local name=${1%%:*} event=${1#*:}
+	rm -f /tmp/load.time
+	if [ "$event" = none ]; then
+		timed_load "$name"
+	else
+		perf record -q -a -e "$event" -o /dev/null -- "$0" load "$name"
+	fi >/tmp/load.log 2>&1 || { cat /tmp/load.log >&2; die "$1 failed"; }
+	printf '%s %s\n' "$1" "$(cat /tmp/load.time)"
+}
+
+guest()
+{
+	local name event cases=()
+	cp "$TOP/tools/testing/vm/init.c" /tmp/load.c
+	for name in "${LOADS[@]}"; do
+		for event in "${EVENTS[@]}"; do
+			cases+=("$name:$event")
+		done
+	done
+	run_cases "${cases[@]}"
+}
+
+# Convert lines "VARIANT LOAD:EVENT NUMBER" to a table
+table()
+{
+	awk '
+	{ n[$1, $2]++; sum[$1, $2] += $3; sq[$1, $2] += $3 * $3
+	  if (!seen[$2]++) order[++cases] = $2 }
+	function mean(v, c) { return n[v, c] ? sum[v, c] / n[v, c] : 0 }
+	function dev(v, c,  m, d) {
+		m = mean(v, c)
+		d = n[v, c] > 1 ? (sq[v, c] - n[v, c] * m * m) / (n[v, c] - 1) : 0
+		return d > 0 ? sqrt(d) : 0
+	}
+	# Percent beyond the load alone
+	function slower(v, c,  none) {
+		none = mean(v, substr(c, 1, index(c, ":")) "none")
+		return 100 * (mean(v, c) / none - 1)
+	}
+	END {
+		printf "%-26s %18s %18s %7s\n", "load:recorded", "base", "patched", "of base"
+		for (i = 1; i <= cases; i++) {
+			c = order[i]
+			if (c ~ /:none$/) {
+				printf "%-26s %12.1f +-%3.1f %12.1f +-%3.1f  million instructions\n", c,
+					mean("base", c) / 1e3, dev("base", c) / 1e3,
+					mean("patched", c) / 1e3, dev("patched", c) / 1e3
+				continue
+			}
+			b = slower("base", c); p = slower("patched", c)
+			printf "%-26s %16.2f %% %16.2f %% %7.2f%s\n", c, b, p, p / b,
+				p > b / 2 ? "  more than 0.5" : ""
+			bad += p > b / 2
+		}
+		printf "slowdown in percent of the load alone; mean of %d runs\n",
+			n["patched", order[1]]
+		exit bad > 0
+	}'
+}
+
+case ${1-} in
+guest) guest ;;
+load) timed_load "$2" ;;
+*) count_on_both | tee "$BUILD/vm/loads.counts" | table ;;
+esac
