@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What perf records of a workload is the same on the base and on the patched kernel, but for
-# times and addresses: the base's perf records it on both, in several ways that take the fast
-# path, and perf script's text of all samples, with the size of each record, is compared. On the
-# debug kernel CONFIG_PERF_FAST_CHECK compares each record with the general path's; this also
-# finds what both paths have wrong.
+# times, pids and addresses of the kernel: the base's perf records it on both, in several ways
+# that take the fast path, and perf script's text of all samples, with the size of each record,
+# is compared. On the debug kernel CONFIG_PERF_FAST_CHECK compares each record with the general
+# path's; this also finds what both paths have wrong. fast-data.c makes the same system calls
+# each time.
 #
 # usage: test-fast-data		on the host
 #	 test-fast-data guest	in a guest; writes $OUT/WAY.data
@@ -15,6 +16,7 @@ set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
 
+PROGRAM=$BUILD/vm/fast-data
 ENTER=raw_syscalls:sys_enter
 # NAME OPTIONS...
 WAYS=(
@@ -22,8 +24,8 @@ WAYS=(
 	"two-events         -e $ENTER -e raw_syscalls:sys_exit"
 	"same-event-twice   -e $ENTER -e $ENTER"
 	"backward           --overwrite -e $ENTER"
-	"filter             -e $ENTER --filter id!=9"
-	"two-filters        -e $ENTER --filter id==9 -e $ENTER --filter id!=9"
+	"filter             -e $ENTER --filter id!=3"
+	"two-filters        -e $ENTER --filter id==9 -e $ENTER --filter id!=3"
 	"each-third         -e $ENTER -c 3"
 	"address-and-data   -d -e $ENTER"
 	"no-inherit         -i -e $ENTER"
@@ -31,15 +33,15 @@ WAYS=(
 	"cgroup             --all-cgroups -e $ENTER"
 	"mixed              -e $ENTER -e {sched:sched_process_exec,sched:sched_process_exit}"
 	"kprobe             -e probe:fast_data"
-	"uprobe             -e probe_sh:fast_data"
+	"uprobe             -e probe_user:fast_data"
 	"task-of-a-wakeup   -e sched:sched_process_fork -e sched:sched_process_wait"
 )
 
-# Longer numbers can be addresses, or what a register has left, and pids differ: a task is named
-# by when it appeared. The records of each task are compared in their order.
+# Pids differ, and what fork (57) and wait4 (61) return: a task is named by when it appeared. The
+# records of each task are compared in their order.
 normalise()
 {
-	sed -E 's/\b(0x)?[0-9a-f]{4,16}\b/ADDR/g; s/([(,] ?)[0-9a-f]{2,3}\b/\1ADDR/g' | awk '
+	sed -E 's/\b(0x)?f[0-9a-f]{15}\b/ADDR/g; s/pid=[0-9]+/pid=N/g; s/NR (57|61) = .*/NR \1/' | awk '
 	{
 		if (!($1 in task))
 			task[$1] = ++tasks
@@ -64,26 +66,24 @@ record()
 {
 	local name=$1
 	shift
-	# In a pid namespace, what the system calls return is the same each time. Nothing runs
-	# beside another thing: when a signal comes in between would depend on the kernel's speed.
-	perf record -q -o /tmp/data -N -B "$@" -- setarch -R unshare -pf sh -c \
-		'true; /bin/true; (exec /bin/true); kill -0 $$' && cp /tmp/data "$OUT/$name.data"
+	perf record -q -o /tmp/data -N -B "$@" -- /tmp/fast-data && cp /tmp/data "$OUT/$name.data"
 }
 
 add_probes()
 {
-	local sh offset
+	local entry
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
 	echo 'p:probe/fast_data __x64_sys_exit_group' >>/sys/kernel/tracing/kprobe_events
-	sh=$(readlink -f /bin/sh)
-	offset=$(readelf -h "$sh" | sed -n 's/.*Entry point address: *//p')
-	echo "p:probe_sh/fast_data $sh:$offset" >>/sys/kernel/tracing/uprobe_events
+	# What is linked to 0x400000 begins with the file.
+	entry=$(readelf -h /tmp/fast-data | sed -n 's/.*Entry point address: *//p')
+	printf 'p:probe_user/fast_data /tmp/fast-data:0x%x\n' $((entry - 0x400000)) \
+		>>/sys/kernel/tracing/uprobe_events
 }
 
 guest()
 {
 	local way words
-	add_probes || exit 1
+	cp "$PROGRAM" /tmp/fast-data && add_probes || exit 1
 	for way in "${WAYS[@]}"; do
 		read -ra words <<<"$way"
 		record "${words[@]}" || exit 1
@@ -110,6 +110,9 @@ if [ "${1-}" = guest ]; then
 	exit
 fi
 
+mkdir -p "$BUILD/vm"
+gcc -O2 -Wall -Werror -static -nostdlib -no-pie -fno-stack-protector -o "$PROGRAM" \
+	"$TOP/tools/testing/vm/fast-data.c" || exit 1
 DIR=$(mktemp -d "$BUILD/fast-data.XXXXXX")
 trap 'rm -rf "$DIR"' EXIT
 tap_run "the base records" boot base
