@@ -83,45 +83,62 @@ same_ioctl()
 		[ -n "$(instructions "$OFF/kernel/events/core.o" perf_ioctl)" ]
 }
 
-# task_bytes SOURCE OUTPUT: bytes between two members of task_struct, around our pointer
-task_bytes()
+# members SOURCE OUTPUT: the members of task_struct, one a line with its size, and their number
+# of bytes
+members()
 {
-	local dir=$BUILD/off/task_bytes
+	local dir=$BUILD/off/members
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	cat >"$dir/task_bytes.c" <<-'EOF'
-		#include <linux/sched.h>
-		char task_bytes[offsetof(struct task_struct, rseq) -
-				offsetofend(struct task_struct, perf_event_list)];
-	EOF
-	echo 'obj-m := task_bytes.o' >"$dir/Makefile"
-	if ! make -s -C "$1" O="$2" M="$dir" task_bytes.s >"$dir.log" 2>&1; then
+	printf '#include <linux/sched.h>\nstruct task_struct members;\n' >"$dir/members.c"
+	printf 'obj-m := members.o\nccflags-y := -g\nOBJECT_FILES_NON_STANDARD := y\n' \
+		>"$dir/Makefile"
+	if ! make -s -C "$1" O="$2" M="$dir" members.o >"$dir.log" 2>&1; then
 		cat "$dir.log" >&2
 		return 1
 	fi
-	sed -nE 's/^\t\.size\ttask_bytes, ([0-9]+)$/\1/p' "$dir/task_bytes.s"
+	# Those of its members' members have more tabs before them.
+	pahole -C task_struct "$dir/members.o" | sed -nE '
+		s|^\t([^\t].*;) +/\* +[0-9: ]+ +([0-9]+) .*\*/$|\1 \2|
+		t print
+		d
+		:print
+		s/[ \t]+/ /g
+		p'
 }
 
-# The base's is the base's, whatever the processors are: it has no pointer there.
-task_struct_size()
+# without_intel VARIANT OUTPUT: configured for processors whose PMUs have no per-task data
+without_intel()
 {
-	local amd=$BUILD/off/amd base patched off
-	mkdir -p "$amd"
+	mkdir -p "$2"
 	{
-		sed 's/^CONFIG_CPU_SUP_INTEL=.*//' "$BUILD/patched/kernel/.config"
+		sed 's/^CONFIG_CPU_SUP_INTEL=.*//' "$BUILD/$1/kernel/.config"
 		printf '%s\n' CONFIG_EXPERT=y CONFIG_PROCESSOR_SELECT=y CONFIG_CPU_SUP_INTEL=n
-	} >"$amd/.config"
-	if ! make -s -C "$BUILD/patched/src" O="$amd" -j"$JOBS" olddefconfig prepare0 \
-			>"$amd.log" 2>&1; then
-		tail "$amd.log"
+	} >"$2/.config"
+	if ! make -s -C "$BUILD/$1/src" O="$2" -j"$JOBS" olddefconfig prepare0 >"$2.log" 2>&1; then
+		tail "$2.log"
 		return 1
 	fi
-	! grep -q '^CONFIG_PERF_CTX_DATA=' "$amd/.config" || { echo "the option is on"; return 1; }
-	base=$(task_bytes "$BUILD/base/src" "$BUILD/base/kernel") &&
-		patched=$(task_bytes "$BUILD/patched/src" "$BUILD/patched/kernel") &&
-		off=$(task_bytes "$BUILD/patched/src" "$amd") || return 1
-	echo "base $base, patched $patched, without the option $off bytes"
-	[ "$patched" = $((base + 8)) ] && [ "$off" = "$base" ]
+	! grep -q '^CONFIG_PERF_CTX_DATA=' "$2/.config" || { echo "$2: the option is on"; return 1; }
+}
+
+task_struct_size()
+{
+	local variant dir
+	for variant in base patched; do
+		dir=$BUILD/off/$variant-amd
+		without_intel $variant "$dir" &&
+			members "$BUILD/$variant/src" "$dir" >"$dir.members" &&
+			members "$BUILD/$variant/src" "$BUILD/$variant/kernel" \
+				>"$BUILD/off/$variant.members" || return 1
+	done
+	[ "$(wc -l <"$BUILD/off/base-amd.members")" -gt 100 ] || { echo "members are missing"; return 1; }
+	echo "without the option, < base, > patched:"
+	diff "$BUILD/off/base-amd.members" "$BUILD/off/patched-amd.members" || return 1
+	echo "with the option:"
+	diff "$BUILD/off/base.members" "$BUILD/off/patched.members" | tee "$BUILD/off/members.diff"
+	[ "$(grep -c '^[<>]' "$BUILD/off/members.diff")" = 1 ] &&
+		grep -qE '^> struct perf_ctx_data \* ?perf_ctx_data; 8$' "$BUILD/off/members.diff"
 }
 
 tap_run "kernel/events builds with our options off" compile
