@@ -1285,7 +1285,7 @@ TEST_F_TIMEOUT(ctx_data, memory_limit, 300)
 	long failures = read_number("/sys/kernel/perf_ctx_data/failures"), tasks, kills;
 	struct crowd *c = (struct crowd *)(self->work + 1);
 	struct perf_event_attr attr = stack_attr(BIG);
-	int nr = 1000, fds[2], status, tries;
+	int nr = 300, fds[2], status, tries;
 	char text[32];
 	pid_t pid;
 

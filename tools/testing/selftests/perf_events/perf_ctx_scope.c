@@ -44,7 +44,7 @@
 #define WRITERS	120
 
 /* In a pipe of one page, which they fill: how a task wakes up and stays in the kernel */
-#define WRITTEN	0x100000
+#define WRITTEN	0x8000
 
 static int event_open(int pid, int cpu, unsigned long flags)
 {
