@@ -13,10 +13,10 @@ BASE_PERF=${BASE_PERF:-perf}
 persistent_n=0
 persistent_bad=0
 
-# check NAME FUNCTION...: in a subshell, with -e
+# check NAME FUNCTION...: in a subshell, with -e. What takes long is told.
 check()
 {
-	local name=$1 rc=0 text
+	local name=$1 rc=0 text began=$SECONDS
 
 	shift
 	persistent_n=$((persistent_n + 1))
@@ -31,6 +31,7 @@ check()
 		printf '# %s\n' "${text//$'\n'/$'\n'# }"
 		echo "not ok $persistent_n $name"
 	fi
+	[ $((SECONDS - began)) -lt 5 ] || echo "# took $((SECONDS - began)) s"
 }
 
 # leave_out NAME REASON: a check that cannot be made here
