@@ -7,6 +7,7 @@
 #include "util/debug.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
+#include "util/ctl-last.h"
 #include "util/ctl-metrics.h"
 #include "util/ctl-remote.h"
 #include "util/json-writer.h"
@@ -109,7 +110,7 @@ static void print_list(const struct persistent_entry *entries, int nr)
 static int print_list_json(const struct persistent_entry *entries, int nr)
 {
 	struct json_writer w;
-	int err;
+	int err, images;
 
 	json_writer__init(&w, stdout);
 	json_writer__begin_array(&w, NULL, JSON_STYLE__LINES);
@@ -135,8 +136,9 @@ static int print_list_json(const struct persistent_entry *entries, int nr)
 		json_writer__end(&w);
 	}
 	err = flight_recorders__list(&w, false);
+	images = blackbox_last__list(&w, /*behind_others=*/false);
 	json_writer__end(&w);
-	return min(err, 0);
+	return min(err, 0) ?: min(images, 0);
 }
 
 /* The metrics of a session; @offset: of the value in struct persistent_entry. */
@@ -209,7 +211,7 @@ static void entry__add_window(struct persistent_entry *entry)
 	persistent_session__close(session);
 }
 
-/* Weak defaults for perf without the flight recorder. */
+/* Weak defaults for perf without the flight recorder, and without black boxes. */
 int __weak flight_recorders__print_metrics(FILE *f __maybe_unused)
 {
 	return 0;
@@ -217,6 +219,12 @@ int __weak flight_recorders__print_metrics(FILE *f __maybe_unused)
 
 int __weak flight_recorders__list(struct json_writer *w __maybe_unused,
 				  bool behind_sessions __maybe_unused)
+{
+	return 0;
+}
+
+int __weak blackbox_last__list(struct json_writer *w __maybe_unused,
+			       bool behind_others __maybe_unused)
 {
 	return 0;
 }
@@ -238,7 +246,7 @@ static int ctl__list(bool json, bool prometheus)
 {
 	struct persistent_entry *entries = NULL;
 	char msg[STRERR_BUFSIZE];
-	int nr = 0, err = 0, recorders = 0;
+	int nr = 0, err = 0, recorders, images;
 
 	/* Flight recorders work on all kernels. */
 	if (persistent__is_supported())
@@ -262,7 +270,8 @@ static int ctl__list(bool json, bool prometheus)
 		recorders = flight_recorders__list(NULL, nr);
 		if (!nr && !recorders && !persistent__check_support())
 			puts("No persistent sessions. Make one: perf record -P NAME -e EVENTS -a");
-		err = min(recorders, 0);
+		images = blackbox_last__list(NULL, /*behind_others=*/true);
+		err = min(recorders, 0) ?: min(images, 0);
 		if (!recorders && !persistent__is_supported())
 			err = -EOPNOTSUPP;
 	}
@@ -567,7 +576,8 @@ int cmd_ctl(int argc, const char **argv)
 	const char *info = NULL, *targets[CTL_NR_VERBS] = {};
 	struct ctl_request request = { .verb = CTL_NR_VERBS };
 	const struct option options[] = {
-		OPT_BOOLEAN('l', "list", &list, "list the persistent sessions and recorders"),
+		OPT_BOOLEAN('l', "list", &list,
+			    "list persistent sessions, recorders, and what the last boot left"),
 		OPT_STRING('i', "info", &info, "name", "describe a persistent session"),
 		OPT_BOOLEAN('d', "delete", &delete, "end the named persistent sessions"),
 		OPT_BOOLEAN(0, "freeze", &freeze, "stop the buffers of the named sessions"),

@@ -272,6 +272,34 @@ recovers()
 		grep 'sysrq triggered crash' /tmp/box.data.json
 }
 
+# perf ctl lists exactly these images: NAME DEATH STATE, and for others than root only the names.
+lists()
+{
+	perf ctl -l >/tmp/list || return 1
+	cat /tmp/list
+	if [ $# = 0 ]; then
+		! grep -E 'LAST BOOT|recover' /tmp/list
+		return
+	fi
+	printf '%s\n' "$@" |
+		diff - <(sed '1,/^LAST BOOT/d; /^Recover/,$d' /tmp/list | awk '{ print $1, $3, $4 }') &&
+		grep -xF 'Recover what was recorded: perf data recover -o FILE' /tmp/list
+}
+
+# The size and the rest are those of the image; others than root learn no more than the size.
+lists_death()
+{
+	local size others=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	lists "box.0 yes dead" &&
+		grep -E "^box.0 .* $(uname -r) +20[0-9T]+\.[0-9]{3}Z +sysrq triggered crash$" /tmp/list ||
+		return 1
+	size=$(stat -c %s $LAST/box.0)
+	"${others[@]}" "$(command -v perf)" ctl -l >/tmp/others || return 1
+	cat /tmp/others
+	grep -xE "box.0 +$size +- +- +- +- +-" /tmp/others &&
+		setpriv --bounding-set=-perfmon "$(command -v perf)" ctl -l | grep -xE "box.0 +$size( +-){5}"
+}
+
 # ask WHAT...: have the host do it, and wait until it is done
 ask()
 {
@@ -303,6 +331,7 @@ start_load()
 boot_1()
 {
 	tap_run "nothing was left by an earlier boot" holds_nothing
+	tap_run "perf ctl lists nothing" lists
 	tap_run "the session records in the region" is_recording
 	tap_run "perf data note ends with its session" notes_end_with_session
 	tap_run "what cannot be placed says why" errors_are_told
@@ -327,6 +356,7 @@ boot_2()
 	cat $LAST/box.0 >"$OUT/image"
 	tap_run "what is being overwritten is cut off" reader_cuts
 	tap_run "others may neither read nor release" is_refused_to_others
+	tap_run "perf ctl lists the death" lists_death
 	tap_run "this boot records in the other half" is_recording
 	tap_run "and leaves the first half alone" holds box.0
 }
@@ -348,6 +378,8 @@ boot_3()
 	tap_run "two deaths: the session is refused" is_refused
 	tap_run "two deaths: both are shown" holds box.0 box.1
 	tap_run "the second is released" release box.1
+	tap_run "perf ctl tells a death from what was released" lists "box.0 yes dead" \
+		"box.1 no released"
 }
 
 boot_4()

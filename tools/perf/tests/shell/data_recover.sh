@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf data recover: options, messages, and what other versions of perf read
+# perf data recover: options, messages, and what other versions of perf read; the list of perf ctl
 # SPDX-License-Identifier: GPL-2.0
 #
 # Images are made by lib/make_blackbox.py, which shares no code with perf. What is recovered
@@ -182,17 +182,26 @@ test_refusals()
 	refuses 'one file at a time' image log
 }
 
+# leave IMAGE...: the last boot left these
+leave()
+{
+	local dir=sys/bus/event_source/devices/persistent image n=0
+	rm -rf sys
+	mkdir -p "$dir/last"
+	echo 6 >"$dir/type"
+	for image; do
+		cp "$image" "$dir/last/box.$n"
+		: >"$dir/last/box.$n.release"
+		n=$((n + 1))
+	done
+}
+
 # last OUTPUT IMAGE...: what perf data recover --release does if the last boot left these
 last()
 {
-	local dir=sys/bus/event_source/devices/persistent/last image n=0
-	rm -rf sys out*
-	mkdir -p "$dir"
-	for image in "${@:2}"; do
-		cp "$image" "$dir/box.$n"
-		: >"$dir/box.$n.release"
-		n=$((n + 1))
-	done
+	local dir=sys/bus/event_source/devices/persistent/last image
+	leave "${@:2}"
+	rm -f out*
 	rc=0
 	SYSFS_PATH=$PWD/sys perf data recover --release -o "$1" >log 2>&1 || rc=$?
 	released=$(cd "$dir" && for image in *.release; do [ ! -s "$image" ] || echo "$image"; done)
@@ -251,6 +260,77 @@ test_release()
 	rm -rf sys out* good bad other tidy
 }
 
+# lists LINE...: what perf ctl says of the last boot; $PREFIX runs it
+lists()
+{
+	local prefix
+	read -ra prefix <<<"${PREFIX-}"
+	SYSFS_PATH=$PWD/sys "${prefix[@]}" perf ctl -l >all 2>log || fail "perf ctl -l"
+	# There may be recorders.
+	sed -n '/^LAST BOOT/,$p' all | tr -s ' ' >log
+	diff <(printf '%s\n' "$@") log || fail "the last boot is listed otherwise"
+	rm all
+}
+
+readonly HEAD='LAST BOOT SIZE DEATH STATE KERNEL TIME REASON'
+
+# An orderly end is no death, and what cannot be read is not taken for one.
+test_ctl_list()
+{
+	local died='6.12.0-made 20231114T221326.000Z Fatal exception' hint='Recover what was recorded'
+
+	"$MAKE" --reason 'Fatal exception' >died
+	leave died
+	lists "$HEAD" "box.0 262144 yes dead $died" "$hint: perf data recover -o FILE"
+	"$MAKE" --state clean >tidy
+	"$MAKE" --state released >freed
+	leave tidy freed
+	lists "$HEAD" 'box.0 262144 no clean 6.12.0-made - -' \
+		'box.1 262144 no released 6.12.0-made - -' \
+		"$hint: perf data recover --all -o FILE"
+	leave
+	SYSFS_PATH=$PWD/sys perf ctl -l >log
+	! grep -q 'LAST BOOT\|recover' log || fail "there is nothing to list"
+
+	"$MAKE" --state reset >silent
+	"$MAKE" --flip death:0 >bad
+	"$MAKE" --version 2 --state clean >version
+	"$MAKE" --damage >damaged
+	"$MAKE" --swap >foreign
+	head -c 1000 died >short
+	# Nothing but the first page is read.
+	{ head -c 4096 died; head -c 258048 /dev/urandom; } >first
+	leave silent bad version damaged foreign short first
+	lists "$HEAD" 'box.0 262144 yes reset 6.12.0-made - reset without a message' \
+		'box.1 262144 yes dead 6.12.0-made - damaged' \
+		'box.2 262144 no version - - -' 'box.3 262144 - damaged - - -' \
+		'box.4 262144 - foreign - - -' 'box.5 1000 yes unknown 6.12.0-made - -' \
+		"box.6 262144 yes dead $died" "$hint: perf data recover -o FILE"
+	SYSFS_PATH=$PWD/sys perf ctl --json >all 2>log
+	python3 - >log <<-'EOF'
+		import json
+		for i in json.load(open("all")):
+		    if i["kind"] == "image" and i["name"] in ("box.0", "box.2", "box.3", "box.6"):
+		        print(*(i[k] for k in ("name", "size", "death", "state", "kernel", "time",
+		                               "reason")))
+	EOF
+	printf '%s\n' 'box.0 262144 True reset 6.12.0-made None reset without a message' \
+		'box.2 262144 False version None None None' \
+		'box.3 262144 None damaged None None None' \
+		'box.6 262144 True dead 6.12.0-made 1700000006000000000 Fatal exception' |
+		diff - log || fail "JSON"
+
+	# Others see that there is something.
+	leave died
+	chmod 400 sys/bus/event_source/devices/persistent/last/box.0
+	chmod 755 .
+	local PREFIX='setpriv --reuid=65534 --regid=65534 --clear-groups'
+	if [ "$(id -u)" = 0 ] && $PREFIX perf --version >/dev/null 2>&1; then
+		lists "$HEAD" 'box.0 262144 - - - - -' "$hint, as root: perf data recover -o FILE"
+	fi
+	rm -rf sys all died tidy freed silent bad version damaged foreign short first
+}
+
 # Two images of one name: neither overwrites the recording of the other.
 test_same_name()
 {
@@ -284,5 +364,6 @@ test_files
 test_states
 test_refusals
 test_release
+test_ctl_list
 test_same_name
 test_help

@@ -17,18 +17,16 @@
 #include "blackbox.h"
 #include "find.h"
 #include "formats.h"
+#include "last.h"
 #include "recording.h"
 #include "../debug.h"
 #include "../flight/dump/dump.h"
 #include "../flight/dump/files.h"
-#include "../persistent/persistent.h"
 
-#include <api/fs/fs.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/time64.h>
 #include <linux/zalloc.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -39,9 +37,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#define LAST_DIR	PERSISTENT_SYSFS "/last"
-#define RELEASE		".release"
 
 /**
  * struct source - a file with images
@@ -190,40 +185,9 @@ static int add_source(struct recover *rec, char *path, bool is_last)
 	return err;
 }
 
-/* LABEL.N belongs to LABEL and to LABEL.N. */
-static bool is_wanted(const char *name, const char *last)
+static int add_last(const char *path, const char *name __maybe_unused, void *rec)
 {
-	const char *dot = strrchr(name, '.');
-
-	if (!dot || !strcmp(dot, RELEASE))
-		return false;
-	if (!last || !strcmp(name, last))
-		return true;
-	return strlen(last) == (size_t)(dot - name) && !strncmp(name, last, dot - name);
-}
-
-static int add_last(struct recover *rec)
-{
-	struct dirent **names;
-	int nr, err = 0;
-	char *dir, *path;
-
-	if (asprintf(&dir, "%s/" LAST_DIR, sysfs__mountpoint() ?: "/sys") < 0)
-		return -ENOMEM;
-	nr = scandir(dir, &names, NULL, alphasort);
-	for (int i = 0; i < nr; i++) {
-		if (!err && *names[i]->d_name != '.' &&
-		    is_wanted(names[i]->d_name, rec->opts->last)) {
-			if (asprintf(&path, "%s/%s", dir, names[i]->d_name) < 0)
-				path = NULL;
-			err = add_source(rec, path, /*is_last=*/true);
-		}
-		free(names[i]);
-	}
-	if (nr >= 0)
-		free(names);
-	free(dir);
-	return err;
+	return add_source(rec, strdup(path), /*is_last=*/true);
 }
 
 /* What the sessions of a source are */
@@ -645,7 +609,7 @@ static int release_source(const struct source *source)
 	char *path;
 	int fd, err = 0;
 
-	if (asprintf(&path, "%s" RELEASE, source->path) < 0)
+	if (asprintf(&path, "%s" BLACKBOX_RELEASE, source->path) < 0)
 		return -ENOMEM;
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "1", 1) != 1) {
@@ -678,8 +642,9 @@ static int release(struct recover *rec)
 		const struct source *source = &rec->sources[i];
 
 		if (source->kept)
-			pr_warning("%s is not released, as not all of it was recovered: copy %s to a disk, then write 1 to %s" RELEASE ".\n",
-				   source->name, source->path, source->path);
+			pr_warning("%s is not released, as not all of it was recovered: copy %s to a disk, then write 1 to %s%s.\n",
+				   source->name, source->path, source->path,
+				   BLACKBOX_RELEASE);
 		else if (has_selected(rec, source))
 			err = release_source(source);
 	}
@@ -744,7 +709,7 @@ int blackbox__recover(const struct blackbox_options *opts)
 	if (err)
 		return err;
 	err = opts->image ? add_source(&rec, strdup(opts->image), /*is_last=*/false) :
-			    add_last(&rec);
+			    blackbox_last__visit(opts->last, add_last, &rec);
 	if (!err)
 		err = opts->list ? list(&rec) : recover(&rec);
 	if (err == -ENOMEM)
