@@ -135,7 +135,7 @@ build_perf()
 # The files outside of /usr/lib/perf-flight have names of their own.
 arrange()
 {
-	local root=$DEB/root lib=$DEB/root/usr/lib/$NAME page
+	local root=$DEB/root lib=$DEB/root/usr/lib/$NAME page unit
 	install -d "$root"/usr/{bin,share/man/man1,share/doc/$NAME/examples} \
 		"$root/usr/share/bash-completion/completions" "$root/usr/lib/systemd/system" \
 		"$root/usr/lib/tmpfiles.d"
@@ -153,15 +153,21 @@ arrange()
 		"$lib/etc/bash_completion.d/perf" \
 		>"$root/usr/share/bash-completion/completions/$NAME"
 	rm -rf "${lib:?}/etc"
-	sed "s|/usr/bin/perf |/usr/bin/$NAME |; s|man:perf-record(1)|man:$NAME-record(1)|" \
-		"$SRC/tools/perf/examples/flight/perf-flight.service" \
-		>"$root/usr/lib/systemd/system/$NAME.service"
+	install -m 755 "$SRC/tools/perf/examples/flight/recover-blackbox.sh" \
+		"$lib/libexec/perf-core"
+	for unit in $NAME{,-recover,-note@}.service; do
+		sed "s|/usr/bin/perf |/usr/bin/$NAME |; s|man:perf-|man:$NAME-|
+			s|/usr/libexec/|/usr/lib/$NAME/libexec/|" \
+			"$SRC/tools/perf/examples/flight/$unit" \
+			>"$root/usr/lib/systemd/system/$unit"
+	done
 	install -m 644 "$SRC/tools/perf/examples/flight/perf-flight.conf" \
 		"$root/usr/lib/tmpfiles.d/$NAME.conf"
 	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*} \
 		"$root/usr/share/doc/$NAME/examples"
-	rm "$root/usr/share/doc/$NAME/examples/$NAME".{service,conf}
-	for page in flight-recorder persistent-events perf-export perf-verdict packages; do
+	rm "$root/usr/share/doc/$NAME/examples"/{*.service,"$NAME.conf",recover-blackbox.sh}
+	for page in flight-recorder persistent-events black-box perf-export perf-verdict \
+		packages; do
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
 	done
@@ -189,18 +195,21 @@ maintainer_scripts()
 		#!/bin/sh
 		set -e
 		if [ "$1" = remove ]; then
-			[ ! -d /run/systemd/system ] || systemctl stop perf-flight.service
+			units='perf-flight.service perf-flight-recover.service'
+			[ ! -d /run/systemd/system ] ||
+				systemctl stop $units 'perf-flight-note@*.service'
 			! command -v systemctl >/dev/null ||
-				systemctl --quiet disable perf-flight.service
+				systemctl --quiet disable $units perf-flight-note@.service
 		fi
 	END
 	cat >"$control/postrm" <<-'END'
 		#!/bin/sh
 		set -e
 		[ ! -d /run/systemd/system ] || systemctl daemon-reload
-		# The dumps are kept until the package is purged.
+		# The dumps, and what was recovered, are kept until the package is purged.
 		if [ "$1" = purge ]; then
-			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight
+			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight /var/lib/perf/blackbox
+			[ ! -d /var/lib/perf ] || rmdir --ignore-fail-on-non-empty /var/lib/perf
 			[ ! -d /run/perf ] || rmdir --ignore-fail-on-non-empty /run/perf
 		fi
 	END
@@ -237,7 +246,7 @@ pack()
 		 kernel linux-image-$(kernel_version)-flight, events also outlive the recorder.
 		 .
 		 The command is perf-flight. It lies beside the perf of linux-perf, and shares no
-		 file with it. The unit perf-flight.service is not enabled by the installation.
+		 file with it. Its systemd units are not enabled by the installation.
 	END
 	(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z |
 		xargs -0 md5sum) >"$root/DEBIAN/md5sums"

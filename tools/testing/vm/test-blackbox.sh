@@ -28,6 +28,7 @@ set -uo pipefail
 
 DEVICE=/sys/bus/event_source/devices/persistent
 LAST=$DEVICE/last
+UNITS=$TOP/tools/perf/examples/flight
 SELFTESTS=$BUILD/patched/selftests
 # The buffers of system calls are overwritten many times a second; those of names are not.
 # shellcheck disable=SC2054 # the commas are the parameters'
@@ -213,11 +214,21 @@ is_gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
+# as_unit UNIT COMMAND...: with the capabilities and the environment that the unit gives to it
+as_unit()
+{
+	local caps
+	caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$UNITS/$1" | tr '[:upper:]' '[:lower:]' |
+		sed 's/cap_/+/g; s/ /,/g')
+	[ -n "$caps" ] &&
+		env -u HOME setpriv --no-new-privs --bounding-set="-all,$caps" "${@:2}"
+}
+
 # The notes of a session end with it: what has its file open does not keep it.
 notes_end_with_session()
 {
 	local pid
-	perf data note --every 1 brief >/tmp/every 2>&1 &
+	as_unit perf-flight-note@.service perf data note --every 1 brief >/tmp/every 2>&1 &
 	pid=$!
 	if ! eventually grep -q 'stored [1-9][0-9]* bytes with session brief' /tmp/every ||
 	   ! perf ctl -d brief || ! eventually is_gone $pid || ! wait $pid ||
@@ -235,6 +246,34 @@ names_by_notes()
 	"$BUILD/base/bin/perf" script -i /tmp/noted.data -F comm,event >/tmp/samples \
 		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
 	grep -c '^ *load .*raw_syscalls:sys_enter' /tmp/samples
+}
+
+# Both deaths become recordings, and are released; the second time, nothing is done.
+unit_recovers()
+{
+	local dir
+	unit_starts && says_twice 'released box' && lists_both_released &&
+		unit_starts && says_twice 'was recovered to .* before' || return
+	for dir in /tmp/var/box.*; do
+		"$BUILD/base/bin/perf" script -i "$dir/perf.data" -F event 2>/tmp/complaints |
+			grep -c raw_syscalls:sys_enter || { ls "$dir"; return 1; }
+	done
+}
+
+unit_starts()
+{
+	as_unit perf-flight-recover.service "$UNITS/recover-blackbox.sh" perf /tmp/var \
+		>/tmp/unit 2>&1 || { cat /tmp/unit; return 1; }
+}
+
+says_twice()
+{
+	[ "$(grep -c "$1" /tmp/unit)" = 2 ] || { cat /tmp/unit; return 1; }
+}
+
+lists_both_released()
+{
+	[ "$(perf ctl -l --json | grep -c '"state": "released", "death": false')" = 2 ]
 }
 
 release()
@@ -430,6 +469,7 @@ boot_7()
 	tap_run "triple fault: the buffers were not paused" pauses_nothing
 	tap_run "triple fault: tasks have the names of the notes" names_by_notes box.0
 	tap_run "two deaths: both are shown, again" holds box.0 box.1
+	tap_run "two deaths: the unit recovers and releases both" unit_recovers
 	ask stop
 }
 

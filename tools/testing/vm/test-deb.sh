@@ -71,7 +71,8 @@ is_complete()
 	contents >"$WORK/contents"
 	holds /usr/bin/perf-flight /usr/lib/perf-flight/bin/perf \
 		/usr/share/bash-completion/completions/perf-flight \
-		/usr/lib/systemd/system/perf-flight.service \
+		/usr/lib/systemd/system/perf-flight{,-recover,-note@}.service \
+		/usr/lib/perf-flight/libexec/perf-core/recover-blackbox.sh \
 		/usr/lib/tmpfiles.d/perf-flight.conf \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident.py \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html ||
@@ -128,12 +129,12 @@ runs_unpacked()
 		systemd_agrees
 }
 
-# The program of the unit is not installed here; ignore only this error.
+# The programs of the units are not installed here; ignore only this error.
 systemd_agrees()
 {
-	! systemd-analyze verify \
-		"$WORK/unpacked/usr/lib/systemd/system/perf-flight.service" 2>&1 |
-		grep 'perf-flight' | grep -v 'is not executable\|Command man'
+	! systemd-analyze verify --man=no \
+		"$WORK/unpacked/usr/lib/systemd/system"/perf-flight{,-recover,-note@}.service 2>&1 |
+		grep 'perf-flight' | grep -v 'is not executable'
 }
 
 # The Debian

@@ -8,6 +8,7 @@ set -euo pipefail
 
 READER=${BASE_PERF:-perf}
 MAKE=$(realpath "$(dirname "$0")/lib/make_blackbox.py")
+EXAMPLES=$(realpath "$(dirname "$0")/../../examples/flight")
 
 if ! command -v python3 >/dev/null; then
 	echo "skip: no python3"
@@ -331,6 +332,70 @@ test_ctl_list()
 	rm -rf sys all died tidy freed silent bad version damaged foreign short first
 }
 
+# boots CODE IMAGE...: the unit starts after a boot that finds these
+boots()
+{
+	local rc=0
+	[ $# = 1 ] || leave "${@:2}"
+	SYSFS_PATH=$PWD/sys "$EXAMPLES/recover-blackbox.sh" perf "$PWD/var" >log 2>&1 || rc=$?
+	[ $rc = "$1" ] || fail "status $rc"
+	released=$(cd sys/bus/event_source/devices/persistent/last &&
+		for image in *.release; do [ ! -s "$image" ] || echo "$image"; done)
+}
+
+# Each death gets a directory of its own, once, and is released only if it was recovered whole.
+test_unit()
+{
+	local one two
+	one=box.$(printf first | od -An -tx1 | tr -d ' ')0000000000000000000000
+	two=box.$(printf second | od -An -tx1 | tr -d ' ')00000000000000000000
+	"$MAKE" --sessions one,two --size 524288 --boot first >good
+	"$MAKE" --flip buffers:1 --boot second >bad
+	"$MAKE" --state clean --boot third >tidy
+	"$MAKE" --version 2 --boot fourth >version
+	leave
+	boots 0
+	[ ! -e var ] || fail "there was nothing to recover"
+	boots 0 good bad tidy
+	[ "$released" = box.0.release ] || fail "released: $released"
+	grep -q 'box.1 is not released' log || fail "it does not say what is kept"
+	[ "$(cd var && find . -type f | sort | xargs)" = "$(printf './%s ' "$one/done" \
+		"$one/perf.data."{one,one.json,two,two.json} \
+		"$two/"{done,perf.data,perf.data.json} | sed 's/ $//')" ] || fail "$(find var)"
+	"$READER" script -i "var/$two/perf.data" >text 2>/dev/null || fail "$READER script"
+	[ -s text ] || fail "no samples"
+	[ -z "$(find var -perm /077)" ] || fail "others may read it"
+
+	# The next boots: what was recovered stays, and one that cannot be read does not stop the rest.
+	find var -type f -exec ls -i --full-time {} + >before
+	rm -f sys/bus/event_source/devices/persistent/last/box.0*
+	boots 0
+	grep -q "box.1 was recovered to .*$two before" log || fail "it is recovered again"
+	[ -z "$released" ] || fail "released: $released"
+	boots 1 version bad
+	grep -q 'box.0 has an image of another version' log || fail "it does not name the version"
+	find var -type f -exec ls -i --full-time {} + | diff before - || fail "it is written again"
+	# It was interrupted.
+	rm "var/$one/done" "var/$one/perf.data.two"*
+	boots 0 good
+	[[ -e var/$one/done && -e var/$one/perf.data.two && $released = box.0.release ]] ||
+		fail "it is not completed"
+	rm -rf sys var good bad tidy version text before
+}
+
+verifies()
+{
+	local unit
+	mkdir units
+	for unit; do
+		sed "s|/usr/libexec/perf-core|$EXAMPLES|; s|/usr/bin/perf|$(command -v perf)|" \
+			"$EXAMPLES/${unit/@*./@.}" >"units/$unit"
+		systemd-analyze verify --man=no "units/$unit" >log 2>&1 || fail "$unit"
+		[ ! -s log ] || fail "$unit"
+	done
+	rm -r units
+}
+
 # Two images of one name: neither overwrites the recording of the other.
 test_same_name()
 {
@@ -365,5 +430,11 @@ test_states
 test_refusals
 test_release
 test_ctl_list
+test_unit
 test_same_name
 test_help
+if command -v systemd-analyze >/dev/null; then
+	verifies perf-flight-recover.service perf-flight-note@box.service
+else
+	echo "no systemd-analyze: the units are not verified"
+fi

@@ -57,7 +57,8 @@ class Image:
     def superblock(self):
         args = self.args
         body = struct.pack('=QIIQQQQQ16s', 0x584f424246524550, args.version, 512, args.phys,
-                           args.size, args.region, 2 * args.size, args.generation, b'boot')
+                           args.size, args.region, 2 * args.size, args.generation,
+                           args.boot.encode())
         body += self.clock(10**9)
         body += struct.pack('=IIIIQQ20sI', PAGE, 8, 2, 62, TEXT, TEXT + 0x1000000,
                             bytes.fromhex(args.build_id), 20)
@@ -137,6 +138,7 @@ def main():
     parser.add_argument('--phys', type=int, default=0x7c000000)
     parser.add_argument('--region', type=int, default=0x7c000000)
     parser.add_argument('--generation', type=int, default=1)
+    parser.add_argument('--boot', default='boot', help='bytes of the UUID')
     parser.add_argument('--version', type=int, default=1)
     parser.add_argument('--state', choices=STATES, default='dead')
     parser.add_argument('--reason', default='made up')
