@@ -92,6 +92,10 @@ record_all()
 	stop_recorder INT
 	DUMP=$(dumps "$TMP/dumps" | head -n1)
 	echo "$DUMP" >"$TMP/dump"
+	perf record -q -a -e cpu-clock/time=0/ -e task-clock -o "$TMP/timeless" -- \
+		perf test -w noploop 1
+	uname -n >"$TMP/host"
+	perf buildid-list -k >"$TMP/kernel"
 	ls -l "$TMP"
 }
 
@@ -290,7 +294,7 @@ has_origin()
 	local dump host trigger
 
 	dump=$(cat "$TMP/dump")
-	host=$(uname -n)
+	host=$(cat "$TMP/host")
 	trigger=$(json "$dump" trigger)
 	[ -n "$trigger" ]
 	labels pprof "$dump" | tail -n 20
@@ -308,7 +312,7 @@ has_origin()
 build_id()
 {
 	if [ "$1" = '[kernel.kallsyms]' ]; then
-		perf buildid-list -k
+		cat "$TMP/kernel"
 	else
 		readelf -n "$1" 2>/dev/null | sed -n 's/^ *Build ID: //p'
 	fi
@@ -460,8 +464,6 @@ has_one_order()
 # Samples without a time are added up, and make no trace.
 needs_times()
 {
-	perf record -q -a -e cpu-clock/time=0/ -e task-clock -o "$TMP/timeless" -- \
-		perf test -w noploop 1
 	convert pprof "$TMP/timeless"
 	"$READ" sums pprof "$CONVERTED" | tee "$TMP/sums"
 	grep -q '^cpu-clock' "$TMP/sums"
@@ -512,7 +514,11 @@ if perf data convert --to-pprof /dev/null -f -i /dev/null 2>&1 | grep -q 'withou
 fi
 ID=$(printf '%064x' 12648430)
 GROUP=/export-test/docker-$ID.scope
-check "there are recordings" record_all
+[ -n "${READ_FROM-}" ] || check "there are recordings" record_all
+if [ -n "${RECORD_TO-}" ]; then
+	persistent_end
+	exit
+fi
 for format in pprof otlp perfetto; do
 	check "$format: the sums are those of perf report" has_sums $format "$TMP/all"
 	check "$format: without tracepoints" has_sums $format "$TMP/container"
