@@ -69,11 +69,11 @@ static void perf_blackbox_check_abi(void)
 	BUILD_BUG_ON(sizeof(struct perf_blackbox_notes) != PERF_BLACKBOX_NOTES_SIZE);
 	BUILD_BUG_ON(sizeof(struct perf_blackbox_addition) != PERF_BLACKBOX_ADDITION_SIZE);
 
-	BUILD_BUG_ON(offsetof(struct perf_blackbox_super, phys) != 16);
-	BUILD_BUG_ON(offsetof(struct perf_blackbox_super, generation) != 48);
-	BUILD_BUG_ON(offsetof(struct perf_blackbox_super, life) != 152);
-	BUILD_BUG_ON(offsetof(struct perf_blackbox_super, release) != 240);
-	BUILD_BUG_ON(offsetof(struct perf_blackbox_super, crc) != 508);
+	CHECK_OFFSET(perf_blackbox_super, phys, 16);
+	CHECK_OFFSET(perf_blackbox_super, generation, 48);
+	CHECK_OFFSET(perf_blackbox_super, life, 152);
+	CHECK_OFFSET(perf_blackbox_super, release, 240);
+	CHECK_OFFSET(perf_blackbox_super, crc, 508);
 
 	BUILD_BUG_ON(sizeof(struct perf_event_attr) >
 		     sizeof_field(struct perf_blackbox_event, attr));

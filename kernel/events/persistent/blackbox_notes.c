@@ -35,12 +35,12 @@
 static void perf_blackbox_check_notes_abi(void)
 {
 	BUILD_BUG_ON(sizeof(struct perf_persistent_notes) != PERF_PERSISTENT_NOTES_SIZE_VER0);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, size) != 0);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, flags) != 4);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, data) != 8);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, data_size) != 16);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, room) != 24);
-	BUILD_BUG_ON(offsetof(struct perf_persistent_notes, slot_size) != 32);
+	CHECK_OFFSET(perf_persistent_notes, size, 0);
+	CHECK_OFFSET(perf_persistent_notes, flags, 4);
+	CHECK_OFFSET(perf_persistent_notes, data, 8);
+	CHECK_OFFSET(perf_persistent_notes, data_size, 16);
+	CHECK_OFFSET(perf_persistent_notes, room, 24);
+	CHECK_OFFSET(perf_persistent_notes, slot_size, 32);
 }
 
 /* The slot of base number @seq */

@@ -38,6 +38,7 @@
 #ifndef _KERNEL_EVENTS_PERSISTENT_INTERNAL_H
 #define _KERNEL_EVENTS_PERSISTENT_INTERNAL_H
 
+#include <linux/build_bug.h>
 #include <linux/device.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
@@ -46,6 +47,7 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/stddef.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -54,6 +56,10 @@
 #include "../internal.h"
 #include "hooks.h"
 #include "trace.h"
+
+/* A member of a struct of the ABI is where programs expect it. */
+#define CHECK_OFFSET(type, field, offset) \
+	BUILD_BUG_ON(offsetof(struct type, field) != (offset))
 
 /* Size of the data area of an event that comes without a buffer, in bytes. */
 #define PERF_PERSISTENT_DEFAULT_SIZE	(512UL << 10)

@@ -15,9 +15,6 @@
 
 #include "internal.h"
 
-#define CHECK_OFFSET(type, field, offset) \
-	BUILD_BUG_ON(offsetof(struct type, field) != (offset))
-
 static void perf_persistent_check_abi(void)
 {
 	BUILD_BUG_ON(sizeof(struct perf_persistent_arg) != PERF_PERSISTENT_ARG_SIZE_VER0);

@@ -51,9 +51,6 @@ struct perf_persistent_session_file {
 	atomic_t			again;
 };
 
-#define CHECK_OFFSET(type, field, offset) \
-	BUILD_BUG_ON(offsetof(struct type, field) != (offset))
-
 static void perf_persistent_check_session_abi(void)
 {
 	BUILD_BUG_ON(sizeof(struct perf_persistent_session_info) !=
