@@ -21,10 +21,7 @@ FIXTURE(persistent)
 
 FIXTURE_SETUP(persistent)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	pin_to_cpu(0);
 	self->before = take_balance();

@@ -153,10 +153,7 @@ FIXTURE(bpf)
 
 FIXTURE_SETUP(bpf)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	if (access(VMLINUX, R_OK))
 		SKIP(return, "no CONFIG_DEBUG_INFO_BTF");
 

@@ -28,10 +28,7 @@ FIXTURE(details)
 
 FIXTURE_SETUP(details)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	pin_to_cpu(0);
 	self->limits = take_limits();

@@ -298,10 +298,7 @@ FIXTURE_SETUP(duels)
 {
 	const char *module = getenv("PERSISTENT_WINDOW");
 
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	if (module)
 		ASSERT_EQ(0, load_window(module));

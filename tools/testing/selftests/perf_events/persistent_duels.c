@@ -22,8 +22,6 @@
 
 #include "persistent_duel.h"
 
-#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
-
 /* What they begin with. */
 
 static void has_event(void)

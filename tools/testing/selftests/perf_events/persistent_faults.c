@@ -58,10 +58,7 @@ FIXTURE_SETUP(faults)
 {
 	size_t i;
 
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	self->nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (self->nth < 0)
 		SKIP(return, "no CONFIG_FAULT_INJECTION");

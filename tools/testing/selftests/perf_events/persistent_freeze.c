@@ -13,7 +13,6 @@
 #include "persistent_session.h"
 #include "race_window.h"
 
-#define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 #define FREEZE_ON	"/proc/sys/kernel/perf_persistent_freeze"
 #define MS		1000000ULL
 #define FROZEN		PERF_PERSISTENT_STATE_FROZEN
@@ -30,10 +29,7 @@ FIXTURE(freeze)
 
 FIXTURE_SETUP(freeze)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	pin_to_cpu(0);
 	self->before = take_balance();

@@ -8,7 +8,6 @@
 #include "persistent_duel.h"
 #include "persistent_session.h"
 
-#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
 #define FROZEN	PERF_PERSISTENT_STATE_FROZEN
 
 /* What they begin with: fd[0] and fd[1] are the session, fd[2] is its event. */

@@ -13,8 +13,6 @@
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
 
-#define ONLINE	"/sys/devices/system/cpu/cpu1/online"
-
 FIXTURE(hotplug)
 {
 	struct balance	before;
@@ -24,10 +22,7 @@ FIXTURE(hotplug)
 
 FIXTURE_SETUP(hotplug)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	if (access(ONLINE, W_OK))
 		SKIP(return, "CPU 1 cannot be taken offline");
 

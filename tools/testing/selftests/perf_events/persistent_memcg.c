@@ -121,10 +121,7 @@ static long oom_kills(void)
 
 FIXTURE_SETUP(memcg)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	put_text(".", "cgroup.subtree_control", "+memory");
 	if (mkdir(CGROUPS GROUP, 0755) || access(CGROUPS GROUP "/memory.stat", R_OK)) {
 		rmdir(CGROUPS GROUP);

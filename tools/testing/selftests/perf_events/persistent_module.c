@@ -38,10 +38,7 @@ FIXTURE(module)
 
 FIXTURE_SETUP(module)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	if (access(getenv("PERSISTENT_MODULE") ?: "", R_OK))
 		SKIP(return, "PERSISTENT_MODULE is not the path of the module");
 

@@ -47,10 +47,7 @@ static int listen_to_uevents(void)
 
 FIXTURE_SETUP(notify)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	pin_to_cpu(0);
 	self->before = take_balance();

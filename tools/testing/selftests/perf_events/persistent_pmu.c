@@ -55,10 +55,7 @@ FIXTURE_SETUP(pmu)
 	void *base;
 	int cpu, fd;
 
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
 	fd = open_cycles(0);

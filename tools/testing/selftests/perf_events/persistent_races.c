@@ -318,10 +318,7 @@ FIXTURE(races)
 
 FIXTURE_SETUP(races)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	self->keep = open_comm(0);
 	self->before = take_balance();

@@ -5,13 +5,11 @@
  */
 #define _GNU_SOURCE
 
-#include <linux/capability.h>
 #include <sys/epoll.h>
 
 #include "../kselftest_harness.h"
 #include "persistent_session.h"
-
-#define SOMEBODY	65533
+#include "persistent_spaces.h"
 
 FIXTURE(session)
 {
@@ -22,10 +20,7 @@ FIXTURE(session)
 
 FIXTURE_SETUP(session)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	pin_to_cpu(0);
 	self->limits = take_limits();
@@ -367,18 +362,6 @@ TEST_F(session, holds_no_buffer)
 	EXPECT_LT(mlocked, perf_mlock());
 	EXPECT_EQ(0, session_end(self->fd));
 	EXPECT_EQ(mlocked, perf_mlock());
-}
-
-/* An ordinary user with one capability, and nothing else. */
-static int become_with(int cap)
-{
-	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = {};
-
-	data[cap / 32].permitted = 1u << (cap % 32);
-	data[cap / 32].effective = 1u << (cap % 32);
-	return prctl(PR_SET_KEEPCAPS, 1) || become(SOMEBODY) ||
-	       syscall(__NR_capset, &hdr, data) ? -1 : 0;
 }
 
 /* Is refused to stop or end what it may look at? */

@@ -7,18 +7,21 @@
 
 #include "persistent_util.h"
 
-#define SOMEBODY	65533
-
-/* An ordinary user with CAP_PERFMON, and nothing else. */
-static inline int become_monitor(void)
+/* An ordinary user with one capability, and nothing else. */
+static inline int become_with(int cap)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = {};
 
-	data[CAP_PERFMON / 32].permitted = 1u << (CAP_PERFMON % 32);
-	data[CAP_PERFMON / 32].effective = 1u << (CAP_PERFMON % 32);
+	data[cap / 32].permitted = 1u << (cap % 32);
+	data[cap / 32].effective = 1u << (cap % 32);
 	return prctl(PR_SET_KEEPCAPS, 1) || become(SOMEBODY) ||
 	       syscall(__NR_capset, &hdr, data) ? -1 : 0;
+}
+
+static inline int become_monitor(void)
+{
+	return become_with(CAP_PERFMON);
 }
 
 /* Root's uid, and no capability at all: what is left of root in a container. */

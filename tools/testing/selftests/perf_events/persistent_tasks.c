@@ -11,8 +11,6 @@
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
 
-#define SOMEBODY	65533
-
 /* A child that does what it is told, by letters. */
 struct target {
 	pid_t	pid;
@@ -148,10 +146,7 @@ static int open_task_comm(pid_t pid)
 
 FIXTURE_SETUP(tasks)
 {
-	if (geteuid())
-		SKIP(return, "must be root");
-	if (!have_persistent())
-		SKIP(return, "no CONFIG_PERF_PERSISTENT");
+	SKIP_WITHOUT_PERSISTENT(return);
 
 	self->limits = take_limits();
 	self->before = take_balance();

@@ -36,6 +36,7 @@
 #define PAGE		((size_t)sysconf(_SC_PAGESIZE))
 #define DEFAULT_SIZE	(512UL << 10)
 #define NOBODY		65534
+#define SOMEBODY	65533
 
 /* What the kernel calls a session that NOBODY has made without CAP_PERFMON. */
 #define NOBODYS(name)	"u65534." name
@@ -43,6 +44,7 @@
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define MAX_SESSIONS	"/proc/sys/kernel/perf_persistent_max"
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
+#define ONLINE		"/sys/devices/system/cpu/cpu1/online"
 
 static inline int event_open(struct perf_event_attr *attr, int pid, int cpu, int group_fd,
 			     unsigned long flags)
@@ -381,7 +383,7 @@ static inline long vm_pin(void)
 
 static inline long mlock_limit(void)
 {
-	return read_long("/proc/sys/kernel/perf_event_mlock_kb") / (long)(PAGE >> 10) *
+	return read_long(MLOCK_KB) / (long)(PAGE >> 10) *
 	       sysconf(_SC_NPROCESSORS_ONLN);
 }
 
@@ -535,6 +537,22 @@ static inline bool have_persistent(void)
 {
 	return read_long(DEVICE "/type") == PERF_TYPE_PERSISTENT;
 }
+
+/* Why nothing can be tested here, or NULL */
+static inline const char *what_is_missing(void)
+{
+	if (geteuid())
+		return "must be root";
+	return have_persistent() ? NULL : "no CONFIG_PERF_PERSISTENT";
+}
+
+/* How the setup of a fixture begins. */
+#define SKIP_WITHOUT_PERSISTENT(statement) do {			\
+	const char *missing = what_is_missing();		\
+								\
+	if (missing)						\
+		SKIP(statement, "%s", missing);			\
+} while (0)
 
 /* Of a race, each. */
 static inline unsigned int rounds(void)
