@@ -7,23 +7,14 @@
 #define SELFTESTS_PERF_EVENTS_FAIL_NTH_H
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "sys_util.h"
+
 #define DEBUGFS	"/sys/kernel/debug"
-
-static inline int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
-
-	ret = write(fd, text, strlen(text));
-	close(fd);
-	return ret < 0 ? -1 : 0;
-}
 
 static inline void put_number(int fd, unsigned int n)
 {

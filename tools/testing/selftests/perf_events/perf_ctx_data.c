@@ -459,17 +459,12 @@ static void work_process(struct work *w, int index)
 
 static int load(const char *args)
 {
-	int fd = open(getenv("TEST_PMU_MODULE") ?: "", O_RDONLY | O_CLOEXEC), ret;
-
-	ret = syscall(__NR_finit_module, fd, args, 0);
-	close(fd);
-	return ret;
+	return load_module(getenv("TEST_PMU_MODULE"), args);
 }
 
-/* Does not wait: a module that is in use is not unloaded. */
 static int unload(void)
 {
-	return syscall(__NR_delete_module, MODULE, O_NONBLOCK);
+	return unload_module(MODULE);
 }
 
 /* Tasks with data of a PMU; what is freed by RCU is waited for. */

@@ -136,18 +136,14 @@ FIXTURE(ctx_scope)
 
 FIXTURE_SETUP(ctx_scope)
 {
-	int fd;
-
 	if (geteuid())
 		SKIP(return, "must be root");
 	if (access(getenv("TEST_PMU_MODULE") ?: "", R_OK))
 		SKIP(return, "TEST_PMU_MODULE is not the path of the module");
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
-	syscall(__NR_delete_module, "perf_test_pmu", O_NONBLOCK);
-	fd = open(getenv("TEST_PMU_MODULE"), O_RDONLY | O_CLOEXEC);
-	ASSERT_EQ(0, syscall(__NR_finit_module, fd, "", 0));
-	close(fd);
+	unload_module("perf_test_pmu");
+	ASSERT_EQ(0, load_module(getenv("TEST_PMU_MODULE"), ""));
 	/* What else runs here is outside, and stays there. */
 	pin_to_cpu(0, 1);
 }
@@ -162,7 +158,7 @@ FIXTURE_TEARDOWN(ctx_scope)
 		waitpid(self->pids[self->nr], &status, 0);
 	}
 	for (tries = 0; tries < 500; tries++) {
-		if (!syscall(__NR_delete_module, "perf_test_pmu", O_NONBLOCK))
+		if (!unload_module("perf_test_pmu"))
 			break;
 		usleep(10000);
 	}

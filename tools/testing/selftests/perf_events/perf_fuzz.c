@@ -715,15 +715,14 @@ static int tracepoint_id(const char *name)
 static void load_pmus(void)
 {
 	static const char * const names[] = { "perf_test_big", "perf_test_small" };
-	int fd = open(getenv("TEST_PMU_MODULE") ?: "", O_RDONLY | O_CLOEXEC);
+	const char *module = getenv("TEST_PMU_MODULE");
 	char path[PATH_MAX];
 	unsigned int i;
 
-	if (fd < 0)
+	if (access(module ?: "", R_OK))
 		return;
-	if (syscall(__NR_finit_module, fd, "", 0))
+	if (load_module(module, ""))
 		ksft_print_msg("the test PMU is not loaded: %s\n", strerror(errno));
-	close(fd);
 	pmu_device = open(TEST_PMU_DEVICE, O_WRONLY | O_CLOEXEC);
 	for (i = 0; pmu_device >= 0 && i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", names[i]);

@@ -365,13 +365,9 @@ static bool have_module(void)
 
 static void has_module(struct _test_data_faults *self)
 {
-	int fd;
-
 	if (self->got >= 0)
 		return;
-	fd = open(getenv("PERSISTENT_MODULE"), O_RDONLY | O_CLOEXEC);
-	syscall(__NR_finit_module, fd, "events=cpu-clock,sched:sched_process_fork", 0);
-	close(fd);
+	load_module(getenv("PERSISTENT_MODULE"), "events=cpu-clock,sched:sched_process_fork");
 	self->got = open(AGAIN, O_WRONLY | O_CLOEXEC);
 }
 
@@ -383,7 +379,7 @@ static int64_t starts(struct _test_data_faults *self)
 static void unloads(struct _test_data_faults *self)
 {
 	closes(self);
-	syscall(__NR_delete_module, MODULE, O_NONBLOCK);
+	unload_module(MODULE);
 }
 
 static void nothing(struct _test_data_faults *self)

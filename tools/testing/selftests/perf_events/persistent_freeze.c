@@ -524,13 +524,7 @@ TEST_F(freeze, hotplug)
 
 static int set_causes(const char *causes)
 {
-	int fd = open(FREEZE_ON, O_WRONLY), ret;
-
-	if (fd < 0)
-		return -1;
-	ret = write(fd, causes, strlen(causes)) == (ssize_t)strlen(causes) ? 0 : -1;
-	close(fd);
-	return ret;
+	return write_text(FREEZE_ON, causes);
 }
 
 static const char *causes(void)
@@ -576,17 +570,6 @@ TEST_F(freeze, sysctl)
 }
 
 #define CGROUP	"/sys/fs/cgroup/perf_persistent_freeze"
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ret;
-
-	if (fd < 0)
-		return -1;
-	ret = write(fd, text, strlen(text)) < 0 ? -1 : 0;
-	close(fd);
-	return ret;
-}
 
 /* The OOM killer takes a child whose cgroup has no room. */
 static int run_out_of_memory(void)

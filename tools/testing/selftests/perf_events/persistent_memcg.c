@@ -25,13 +25,9 @@
 static int put_text(const char *group, const char *file, const char *text)
 {
 	char path[PATH_MAX];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), CGROUPS "%s/%s", group, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ret = write(fd, text, strlen(text)) < 0 ? -1 : 0;
-	close(fd);
-	return ret;
+	return write_text(path, text);
 }
 
 static int put_number(const char *group, const char *file, long val)
@@ -420,14 +416,10 @@ static void one_session_each(int in, int out)
 static bool map_ids(int64_t pid)
 {
 	char path[64], text[64];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
 	snprintf(text, sizeof(text), "0 %d 65536", FIRST_ID);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	ret = write(fd, text, strlen(text));
-	close(fd);
-	return ret > 0;
+	return !write_text(path, text);
 }
 
 static int makes_one(int64_t unused, int unused_fd)

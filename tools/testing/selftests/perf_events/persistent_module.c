@@ -18,17 +18,12 @@
 
 static int load(const char *args)
 {
-	int fd = open(getenv("PERSISTENT_MODULE") ?: "", O_RDONLY | O_CLOEXEC), ret;
-
-	ret = syscall(__NR_finit_module, fd, args, 0);
-	close(fd);
-	return ret;
+	return load_module(getenv("PERSISTENT_MODULE"), args);
 }
 
-/* Does not wait: a module that is in use is not unloaded. */
 static int unload(void)
 {
-	return syscall(__NR_delete_module, MODULE, O_NONBLOCK);
+	return unload_module(MODULE);
 }
 
 FIXTURE(module)

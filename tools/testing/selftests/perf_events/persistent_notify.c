@@ -21,17 +21,6 @@ FIXTURE(notify)
 	int		uevents;
 };
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ret;
-
-	if (fd < 0)
-		return -1;
-	ret = write(fd, text, strlen(text)) < 0 ? -1 : 0;
-	close(fd);
-	return ret;
-}
-
 static int listen_to_uevents(void)
 {
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = 1 };

@@ -27,6 +27,7 @@
 #include <linux/perf_persistent.h>
 
 #include "../kselftest_harness.h"
+#include "sys_util.h"
 
 /* A test that hangs is ended; one that a busy machine holds up is not. */
 #undef TEST_TIMEOUT_DEFAULT

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-#include <sys/syscall.h>
+
+#include "sys_util.h"
 
 #define WINDOW		"persistent_window"
 #define WINDOW_PARAM	"/sys/module/" WINDOW "/parameters/"
@@ -19,30 +19,20 @@
 /* Waiting for up to three seconds: a CPU takes long to come up. */
 static inline int load_window(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = syscall(__NR_finit_module, fd, "wait_us=3000000", 0);
-
-	close(fd);
-	return ret;
+	return load_module(path, "wait_us=3000000");
 }
 
 static inline int unload_window(void)
 {
-	return syscall(__NR_delete_module, WINDOW, O_NONBLOCK);
+	return unload_module(WINDOW);
 }
 
 static inline int set_window(const char *param, const char *value)
 {
 	char path[128];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), WINDOW_PARAM "%s", param);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ret = write(fd, value, strlen(value));
-	close(fd);
-	return ret < 0 ? -1 : 0;
+	return write_text(path, value);
 }
 
 /* Bits of what "waiting" tells */

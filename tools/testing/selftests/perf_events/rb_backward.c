@@ -584,17 +584,6 @@ TEST(bpf_program)
  * Nesting
  */
 
-static int write_file(const char *path, const char *text, int flags)
-{
-	int fd = open(path, O_WRONLY | flags), ret;
-
-	if (fd < 0)
-		return -1;
-	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-	close(fd);
-	return ret;
-}
-
 static int read_id(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -629,8 +618,8 @@ TEST(nesting)
 	int fds[3], err;
 
 	/* Left by a run that was killed */
-	write_file(TRACEFS "kprobe_events", "-:rb_backward/copy", O_APPEND);
-	if (write_file(TRACEFS "kprobe_events", "p:rb_backward/copy perf_output_copy", O_APPEND))
+	write_text(TRACEFS "kprobe_events", "-:rb_backward/copy");
+	if (write_text(TRACEFS "kprobe_events", "p:rb_backward/copy perf_output_copy"))
 		SKIP(return, "no kprobe events (or no tracefs)");
 
 	attr.config = read_id(TRACEFS "events/raw_syscalls/sys_enter/id");
@@ -672,7 +661,7 @@ TEST(nesting)
 	for (i = 1; i < 3; i++)
 		close(fds[i]);
 	reader_close(&r);
-	EXPECT_EQ(0, write_file(TRACEFS "kprobe_events", "-:rb_backward/copy", O_APPEND));
+	EXPECT_EQ(0, write_text(TRACEFS "kprobe_events", "-:rb_backward/copy"));
 	EXPECT_GT(seen[0], 0);
 	EXPECT_GT(seen[1], 0);
 	EXPECT_GT(seen[2], 0);

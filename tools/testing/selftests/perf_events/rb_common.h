@@ -19,6 +19,7 @@
 #include <linux/perf_persistent.h>
 
 #include "../kselftest_harness.h"
+#include "sys_util.h"
 
 /* A test that hangs is ended; one that a busy machine holds up is not. */
 #undef TEST_TIMEOUT_DEFAULT
@@ -71,15 +72,9 @@ static inline int allowed_cpu(int nr)
 static inline int set_online(int cpu, bool online)
 {
 	char path[64];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ret = write(fd, online ? "1" : "0", 1) == 1 ? 0 : -1;
-	close(fd);
-	return ret;
+	return write_text(path, online ? "1" : "0");
 }
 
 #endif /* RB_COMMON_H */

@@ -273,27 +273,15 @@ static int open_event(int kind, int id, pid_t pid, int cpu)
 	return perf_event_open(&attr, pid, cpu);
 }
 
-static bool set_sysctl(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY);
-	bool ok;
-
-	if (fd < 0)
-		return false;
-	ok = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return ok;
-}
-
 /*
  * A throttled event leaves a gap that is none of the reader's. Where samples are
  * slow to take (an emulator, a busy host) the kernel would lower the limit.
  */
 static bool keep_from_throttling(void)
 {
-	return set_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", "25") &&
-	       set_sysctl("/proc/sys/kernel/perf_event_max_sample_rate", "1000000") &&
-	       set_sysctl("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
+	return !write_text("/proc/sys/kernel/perf_cpu_time_max_percent", "25") &&
+	       !write_text("/proc/sys/kernel/perf_event_max_sample_rate", "1000000") &&
+	       !write_text("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
 }
 
 FIXTURE_SETUP(rb_live)
