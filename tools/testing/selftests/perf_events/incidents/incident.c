@@ -37,6 +37,7 @@
 #define NSEC_PER_MSEC	1000000L
 #define WORKERS		4
 #define LARGE_WRITE	(64L << 20)
+#define ANY_CPU		(-1)
 
 static FILE *truth;
 static atomic_bool ended;
@@ -79,37 +80,41 @@ static const char *const words[] = {
 	"queue", "render", "search", "store", "sync", "vault",
 };
 
-/* A name that no other thread of this run has */
-static void draw_name(char *name)
+/* A name that no other thread of this run has; it is not freed. */
+static const char *draw_name(void)
 {
 	static unsigned int used;
 	unsigned int n;
+	char *name;
 
 	do {
 		n = random() % (sizeof(words) / sizeof(*words));
 	} while (used & 1U << n);
 	used |= 1U << n;
-	snprintf(name, 16, "%s%c%c", words[n], 'a' + (int)(random() % 26),
-		 'a' + (int)(random() % 26));
+	if (asprintf(&name, "%s%c%c", words[n], 'a' + (int)(random() % 26),
+		     'a' + (int)(random() % 26)) < 0)
+		die("asprintf");
+	return name;
 }
 
+/* What a thread does, as whom, and where */
 struct actor {
-	char	name[16];
-	void	(*run)(struct actor *a);
-	void	(*work)(void);	/* by a pointer, for a function of its own */
-	int	cpu;		/* -1: any */
-	int	fifo;		/* priority, 0: none */
-	int	nice;
+	const char	*name;
+	void		(*run)(const struct actor *a);
+	int		fifo;		/* priority, 0: none */
+	int		nice;
+	void		(*work)(void);	/* by a pointer, for a function of its own */
+	int		cpu;		/* set by start_on() */
 };
 
 static void *begin(void *arg)
 {
-	struct actor *a = arg;
+	const struct actor *a = arg;
 	struct sched_param param = { .sched_priority = a->fifo };
 	cpu_set_t set;
 
 	prctl(PR_SET_NAME, a->name);
-	if (a->cpu >= 0) {
+	if (a->cpu != ANY_CPU) {
 		CPU_ZERO(&set);
 		CPU_SET(a->cpu, &set);
 		if (sched_setaffinity(0, sizeof(set), &set))
@@ -123,26 +128,38 @@ static void *begin(void *arg)
 	return NULL;
 }
 
-static struct actor *cast(const char *name, void (*run)(struct actor *a))
+/* Starts @nr threads that do the same, on one CPU. */
+static void start_on(int cpu, int nr, struct actor actor)
 {
-	struct actor *a = calloc(1, sizeof(*a));
-
-	if (!a)
-		die("calloc");
-	memcpy(a->name, name, sizeof(a->name));
-	a->run = run;
-	a->cpu = -1;
-	return a;
-}
-
-static void start(struct actor *a)
-{
+	struct actor *a = malloc(sizeof(*a));
 	pthread_t thread;
 
-	errno = pthread_create(&thread, NULL, begin, a);
-	if (errno)
-		die("pthread_create");
-	pthread_detach(thread);
+	if (!a)
+		die("malloc");
+	*a = actor;
+	a->cpu = cpu;
+	while (nr--) {
+		errno = pthread_create(&thread, NULL, begin, a);
+		if (errno)
+			die("pthread_create");
+		pthread_detach(thread);
+	}
+}
+
+static void start(int nr, const char *name, void (*run)(const struct actor *a))
+{
+	start_on(ANY_CPU, nr, (struct actor){ name, run });
+}
+
+/* The first lines of the truth, where there is a culprit and a victim */
+static void tell(const char *kind, const char *culprit, const char *victim)
+{
+	fprintf(truth, "kind %s\nculprit %s\nvictim %s\n", kind, culprit, victim);
+}
+
+static void tell_chain(const char *first, const char *second, const char *third)
+{
+	fprintf(truth, "chain %s %s %s\n", first, second, third);
 }
 
 /* ---- those who harm nobody */
@@ -150,7 +167,7 @@ static void start(struct actor *a)
 static pthread_mutex_t harmless = PTHREAD_MUTEX_INITIALIZER;
 static int harmless_pipe[2][2];
 
-static void run_innocent(struct actor *a)
+static void run_innocent(const struct actor *a)
 {
 	while (!ended) {
 		pthread_mutex_lock(&harmless);
@@ -161,7 +178,7 @@ static void run_innocent(struct actor *a)
 	}
 }
 
-static void run_asker(struct actor *a)
+static void run_asker(const struct actor *a)
 {
 	char c = 0;
 
@@ -172,7 +189,7 @@ static void run_asker(struct actor *a)
 	}
 }
 
-static void run_answerer(struct actor *a)
+static void run_answerer(const struct actor *a)
 {
 	char c;
 
@@ -185,18 +202,11 @@ static void run_answerer(struct actor *a)
 
 static void be_busy(void)
 {
-	char name[16];
-	int i;
-
 	if (pipe(harmless_pipe[0]) || pipe(harmless_pipe[1]))
 		die("pipe");
-	draw_name(name);
-	for (i = 0; i < 3; i++)
-		start(cast(name, run_innocent));
-	draw_name(name);
-	start(cast(name, run_asker));
-	draw_name(name);
-	start(cast(name, run_answerer));
+	start(3, draw_name(), run_innocent);
+	start(1, draw_name(), run_asker);
+	start(1, draw_name(), run_answerer);
 }
 
 /* ---- the incidents */
@@ -207,7 +217,7 @@ static int request[2], reply[2];
 static char path[32] = "/tmp/incident-XXXXXX";
 static pthread_barrier_t barrier;
 
-static void run_worker(struct actor *a)
+static void run_worker(const struct actor *a)
 {
 	while (!ended) {
 		pthread_mutex_lock(&lock);
@@ -218,7 +228,7 @@ static void run_worker(struct actor *a)
 	}
 }
 
-static void run_holder(struct actor *a)
+static void run_holder(const struct actor *a)
 {
 	while (!ended) {
 		pthread_mutex_lock(&lock);
@@ -228,17 +238,13 @@ static void run_holder(struct actor *a)
 	}
 }
 
-static void let_wait(void (*waits)(struct actor *a), void (*holds)(struct actor *a))
+static void let_wait(void (*waits)(const struct actor *a), void (*holds)(const struct actor *a))
 {
-	char culprit[16], victim[16];
-	int i;
+	const char *culprit = draw_name(), *victim = draw_name();
 
-	draw_name(culprit);
-	draw_name(victim);
-	fprintf(truth, "kind wait\nculprit %s\nvictim %s\n", culprit, victim);
-	for (i = 0; i < WORKERS; i++)
-		start(cast(victim, waits));
-	start(cast(culprit, holds));
+	tell("wait", culprit, victim);
+	start(WORKERS, victim, waits);
+	start(1, culprit, holds);
 }
 
 /* Threads wait for the lock of one that works while it has it. */
@@ -247,7 +253,7 @@ static void convoy(void)
 	let_wait(run_worker, run_holder);
 }
 
-static void run_middle(struct actor *a)
+static void run_middle(const struct actor *a)
 {
 	char c = 0;
 
@@ -260,7 +266,7 @@ static void run_middle(struct actor *a)
 	}
 }
 
-static void run_last(struct actor *a)
+static void run_last(const struct actor *a)
 {
 	char c;
 
@@ -274,20 +280,18 @@ static void run_last(struct actor *a)
 /* A waits for a lock that B has, which waits for an answer of C, which works. */
 static void chain(void)
 {
-	char a[16], b[16], c[16];
+	const char *a = draw_name(), *b = draw_name(), *c = draw_name();
 
 	if (pipe(request) || pipe(reply))
 		die("pipe");
-	draw_name(a);
-	draw_name(b);
-	draw_name(c);
-	fprintf(truth, "kind wait\nculprit %s\nvictim %s\nchain %s %s %s\n", c, a, a, b, c);
-	start(cast(c, run_last));
-	start(cast(b, run_middle));
-	start(cast(a, run_worker));
+	tell("wait", c, a);
+	tell_chain(a, b, c);
+	start(1, c, run_last);
+	start(1, b, run_middle);
+	start(1, a, run_worker);
 }
 
-static void run_low(struct actor *a)
+static void run_low(const struct actor *a)
 {
 	while (!ended) {
 		pthread_mutex_lock(&lock);
@@ -297,7 +301,7 @@ static void run_low(struct actor *a)
 	}
 }
 
-static void run_runaway(struct actor *a)
+static void run_runaway(const struct actor *a)
 {
 	while (!ended) {
 		work_us(150000);
@@ -311,29 +315,17 @@ static void run_runaway(struct actor *a)
  */
 static void inversion(void)
 {
-	struct actor *low, *middle, *high;
-	char names[3][16];
+	const char *low = draw_name(), *middle = draw_name(), *high = draw_name();
 	int cpu = random() % nr_cpus;
 
-	draw_name(names[0]);
-	draw_name(names[1]);
-	draw_name(names[2]);
-	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\nchain %s %s %s\n", names[1], names[2],
-		names[2], names[0], names[1]);
-	low = cast(names[0], run_low);
-	middle = cast(names[1], run_runaway);
-	high = cast(names[2], run_worker);
-	low->cpu = cpu;
-	middle->cpu = cpu;
-	high->cpu = (cpu + 1) % nr_cpus;
-	middle->fifo = 10;
-	high->fifo = 20;
-	start(low);
-	start(high);
-	start(middle);
+	tell("cpu", middle, high);
+	tell_chain(high, low, middle);
+	start_on(cpu, 1, (struct actor){ low, run_low });
+	start_on((cpu + 1) % nr_cpus, 1, (struct actor){ high, run_worker, .fifo = 20 });
+	start_on(cpu, 1, (struct actor){ middle, run_runaway, .fifo = 10 });
 }
 
-static void run_pinned(struct actor *a)
+static void run_pinned(const struct actor *a)
 {
 	while (!ended) {
 		work_us(1000);
@@ -344,25 +336,15 @@ static void run_pinned(struct actor *a)
 /* A thread of high priority takes a CPU that others need. */
 static void runaway(void)
 {
-	struct actor *a;
-	char culprit[16], victim[16];
-	int cpu = random() % nr_cpus, i;
+	const char *culprit = draw_name(), *victim = draw_name();
+	int cpu = random() % nr_cpus;
 
-	draw_name(culprit);
-	draw_name(victim);
-	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\n", culprit, victim);
-	for (i = 0; i < 3; i++) {
-		a = cast(victim, run_pinned);
-		a->cpu = cpu;
-		start(a);
-	}
-	a = cast(culprit, run_runaway);
-	a->cpu = cpu;
-	a->fifo = 5;
-	start(a);
+	tell("cpu", culprit, victim);
+	start_on(cpu, 3, (struct actor){ victim, run_pinned });
+	start_on(cpu, 1, (struct actor){ culprit, run_runaway, .fifo = 5 });
 }
 
-static void run_hog(struct actor *a)
+static void run_hog(const struct actor *a)
 {
 	while (!ended)
 		work_us(100000);
@@ -371,32 +353,27 @@ static void run_hog(struct actor *a)
 /* Threads of another service have a large share of the CPU of this one. */
 static void neighbour(void)
 {
-	struct actor *a;
-	char culprit[16], victim[16];
-	int cpu = random() % nr_cpus, i;
+	const char *culprit = draw_name(), *victim = draw_name();
+	int cpu = random() % nr_cpus;
 
-	draw_name(culprit);
-	draw_name(victim);
-	fprintf(truth, "kind cpu\nculprit %s\nvictim %s\n", culprit, victim);
-	for (i = 0; i < 2; i++) {
-		a = cast(victim, run_hog);
-		a->cpu = cpu;
-		start(a);
-	}
-	for (i = 0; i < 3; i++) {
-		a = cast(culprit, run_hog);
-		a->cpu = cpu;
-		a->nice = -18;
-		start(a);
-	}
+	tell("cpu", culprit, victim);
+	start_on(cpu, 2, (struct actor){ victim, run_hog });
+	start_on(cpu, 3, (struct actor){ culprit, run_hog, .nice = -18 });
 }
 
-static void run_file_worker(struct actor *a)
+static int open_file(void)
 {
 	int fd = open(path, O_RDWR);
 
 	if (fd < 0)
 		die(path);
+	return fd;
+}
+
+static void run_file_worker(const struct actor *a)
+{
+	int fd = open_file();
+
 	while (!ended) {
 		flock(fd, LOCK_EX);
 		work_us(200);
@@ -405,12 +382,10 @@ static void run_file_worker(struct actor *a)
 	}
 }
 
-static void run_file_holder(struct actor *a)
+static void run_file_holder(const struct actor *a)
 {
-	int fd = open(path, O_RDWR);
+	int fd = open_file();
 
-	if (fd < 0)
-		die(path);
 	while (!ended) {
 		flock(fd, LOCK_EX);
 		sleep_us(150000);
@@ -435,12 +410,10 @@ static void file_lock(void)
 	let_wait(run_file_worker, run_file_holder);
 }
 
-static void run_small_writer(struct actor *a)
+static void run_small_writer(const struct actor *a)
 {
-	int fd = open(path, O_RDWR);
+	int fd = open_file();
 
-	if (fd < 0)
-		die(path);
 	while (!ended) {
 		if (pwrite(fd, "", 1, 0) != 1)
 			die(path);
@@ -448,13 +421,13 @@ static void run_small_writer(struct actor *a)
 	}
 }
 
-static void run_large_writer(struct actor *a)
+static void run_large_writer(const struct actor *a)
 {
-	int fd = open(path, O_RDWR);
+	int fd = open_file();
 	char *data = calloc(1, LARGE_WRITE);
 
-	if (fd < 0 || !data)
-		die(path);
+	if (!data)
+		die("calloc");
 	while (!ended) {
 		long end = cpu_time() + 100 * NSEC_PER_MSEC;
 
@@ -473,14 +446,14 @@ static void file_write(void)
 	let_wait(run_small_writer, run_large_writer);
 }
 
-static void run_first(struct actor *a)
+static void run_first(const struct actor *a)
 {
 	pthread_mutex_lock(&lock);
 	pthread_barrier_wait(&barrier);
 	pthread_mutex_lock(&lock2);
 }
 
-static void run_second(struct actor *a)
+static void run_second(const struct actor *a)
 {
 	pthread_mutex_lock(&lock2);
 	pthread_barrier_wait(&barrier);
@@ -490,17 +463,15 @@ static void run_second(struct actor *a)
 /* Two threads have one lock each, and want that of the other one. */
 static void deadlock(void)
 {
-	char a[16], b[16];
+	const char *a = draw_name(), *b = draw_name();
 
 	pthread_barrier_init(&barrier, NULL, 2);
-	draw_name(a);
-	draw_name(b);
 	fprintf(truth, "kind stuck\nvictim %s\nvictim %s\n", a, b);
-	start(cast(a, run_first));
-	start(cast(b, run_second));
+	start(1, a, run_first);
+	start(1, b, run_second);
 }
 
-static void run_parent(struct actor *a)
+static void run_parent(const struct actor *a)
 {
 	int nr = 0;
 
@@ -521,11 +492,10 @@ static void run_parent(struct actor *a)
 /* A task makes others all the time. */
 static void make_tasks(void)
 {
-	char culprit[16];
+	const char *culprit = draw_name();
 
-	draw_name(culprit);
 	fprintf(truth, "kind forks\nculprit %s\n", culprit);
-	start(cast(culprit, run_parent));
+	start(1, culprit, run_parent);
 }
 
 static void burn(void)
@@ -536,7 +506,7 @@ static void burn(void)
 		__asm__ volatile("" : "+r" (i));
 }
 
-static void run_late(struct actor *a)
+static void run_late(const struct actor *a)
 {
 	sleep_us(late_us);
 	while (!ended)
@@ -546,34 +516,17 @@ static void run_late(struct actor *a)
 /* After three fourths of the time, threads begin to run on a CPU that others use. */
 static void change(void)
 {
-	struct actor *a;
-	char culprit[16], victim[16];
-	int cpu = random() % nr_cpus, i;
+	const char *culprit = draw_name(), *victim = draw_name();
+	int cpu = random() % nr_cpus;
 
-	draw_name(culprit);
-	draw_name(victim);
-	fprintf(truth, "kind changed\nculprit %s\nvictim %s\n", culprit, victim);
-	for (i = 0; i < 3; i++) {
-		a = cast(victim, run_pinned);
-		a->cpu = cpu;
-		start(a);
-	}
-	for (i = 0; i < 2; i++) {
-		a = cast(culprit, run_late);
-		a->cpu = cpu;
-		a->work = burn;
-		start(a);
-	}
+	tell("changed", culprit, victim);
+	start_on(cpu, 3, (struct actor){ victim, run_pinned });
+	start_on(cpu, 2, (struct actor){ culprit, run_late, .work = burn });
 }
 
 static void calm(void)
 {
-	char name[16];
-	int i;
-
-	draw_name(name);
-	for (i = 0; i < WORKERS; i++)
-		start(cast(name, run_worker));
+	start(WORKERS, draw_name(), run_worker);
 }
 
 static const struct {
