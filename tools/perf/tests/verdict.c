@@ -107,8 +107,23 @@ static void find_roots(const struct verdict_history *h, struct roots *roots)
 		verdict_blame__delay(h, VICTIM, w, w->woken, w->end, add_root, roots);
 }
 
+/* The roots in a history that @put makes, with @arg; 0, or -1 */
+static int roots_of(int (*put)(struct verdict_history *h, u64 arg), u64 arg, struct roots *roots)
+{
+	struct verdict_history h;
+	int err;
+
+	if (begin_history(&h))
+		return -1;
+	err = put(&h, arg);
+	if (!err)
+		find_roots(&h, roots);
+	verdict_history__exit(&h);
+	return err ? -1 : 0;
+}
+
 /* The owner of a lock sleeps from 5 ms on. The switch back to it, at 998 ms, is lost. */
-static int put_lost_switch(struct verdict_history *h, bool is_lost)
+static int put_lost_switch(struct verdict_history *h, u64 is_lost)
 {
 	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
 	       put_switch(h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN) ?:
@@ -149,17 +164,11 @@ static int test__verdict_lost_switch(struct test_suite *test __maybe_unused,
 out:
 	verdict_findings__exit(&findings);
 	verdict_history__exit(&h);
-	if (ret == TEST_OK) {
-		/* With the switch, it is known. */
-		TEST_ASSERT_VAL("begin", !begin_history(&h));
-		if (put_lost_switch(&h, false))
-			ret = TEST_FAIL;
-		find_roots(&h, &roots);
-		if (roots.ns[ROOT_SLEPT][OWNER] != 992 * MS || roots.ns[ROOT_RAN][OWNER] != MS)
-			ret = TEST_FAIL;
-		verdict_history__exit(&h);
-	}
 	strbuf_release(&text);
+	/* With the switch, it is known. */
+	if (roots_of(put_lost_switch, false, &roots) ||
+	    roots.ns[ROOT_SLEPT][OWNER] != 992 * MS || roots.ns[ROOT_RAN][OWNER] != MS)
+		ret = TEST_FAIL;
 	return ret;
 }
 
@@ -266,35 +275,33 @@ static int test__verdict_missing(struct test_suite *test __maybe_unused,
  * The owner of a lock is switched to at 5 ms, and records of its CPU are lost until 900 ms.
  * It was seen again on another CPU, from 950 ms on.
  */
+static int put_lost_leave(struct verdict_history *h, u64 arg __maybe_unused)
+{
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1, IDLE, OTHER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 2, 1, IDLE, IDLE, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 5, OTHER, OWNER, CLASS_SLEEP) ?:
+	       put_switch(h, 0, 6, VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+	       verdict_history__forget(h, 1, 900 * MS) ?:
+	       put_switch(h, 2, 950, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_waking(h, 2, 999, OWNER, VICTIM) ?:
+	       put_switch(h, 0, 1000, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       verdict_history__finish(h);
+}
+
 static int test__verdict_lost_leave(struct test_suite *test __maybe_unused,
 				    int subtest __maybe_unused)
 {
-	struct verdict_history h;
 	struct roots roots;
-	int ret = TEST_FAIL;
 
-	TEST_ASSERT_VAL("begin", !begin_history(&h));
-	if (put_switch(&h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ||
-	    put_switch(&h, 1, 1, IDLE, OTHER, CLASS_UNKNOWN) ||
-	    put_switch(&h, 2, 1, IDLE, IDLE, CLASS_UNKNOWN) ||
-	    put_switch(&h, 1, 5, OTHER, OWNER, CLASS_SLEEP) ||
-	    put_switch(&h, 0, 6, VICTIM, IDLE, CLASS_KERNEL_LOCK) ||
-	    verdict_history__forget(&h, 1, 900 * MS) ||
-	    put_switch(&h, 2, 950, IDLE, OWNER, CLASS_UNKNOWN) ||
-	    put_waking(&h, 2, 999, OWNER, VICTIM) ||
-	    put_switch(&h, 0, 1000, IDLE, VICTIM, CLASS_UNKNOWN) ||
-	    verdict_history__finish(&h))
-		goto out;
-	find_roots(&h, &roots);
-	pr_debug("unknown %llu, ran %llu\n", (unsigned long long)roots.ns[ROOT_UNKNOWN][IDLE],
-		 (unsigned long long)roots.ns[ROOT_RAN][OWNER]);
+	TEST_ASSERT_VAL("history", !roots_of(put_lost_leave, 0, &roots));
+	pr_debug("unknown %" PRIu64 ", ran %" PRIu64 "\n", roots.ns[ROOT_UNKNOWN][IDLE],
+		 roots.ns[ROOT_RAN][OWNER]);
 	/* The last one it could run, on an idle CPU. */
-	if (roots.ns[ROOT_UNKNOWN][IDLE] == (950 - 6 + 1) * MS &&
-	    roots.ns[ROOT_RAN][OWNER] == (999 - 950) * MS && roots.sum == 994 * MS)
-		ret = TEST_OK;
-out:
-	verdict_history__exit(&h);
-	return ret;
+	TEST_ASSERT_VAL("unknown", roots.ns[ROOT_UNKNOWN][IDLE] == (950 - 6 + 1) * MS);
+	TEST_ASSERT_VAL("ran", roots.ns[ROOT_RAN][OWNER] == (999 - 950) * MS);
+	TEST_ASSERT_VAL("sum", roots.sum == 994 * MS);
+	return TEST_OK;
 }
 
 /*
@@ -341,32 +348,30 @@ out:
  * has a task of a higher priority until then. It was put there by a wakeup that only
  * sched_wakeup would tell of.
  */
+static int put_queue(struct verdict_history *h, u64 arg __maybe_unused)
+{
+	h->tasks[OWNER].prio = 10;
+	h->tasks[OTHER].prio = 10;
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 2, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 0, 10, VICTIM, OTHER, CLASS_FUTEX) ?:
+	       put_waking(h, 1, 20, OWNER, VICTIM) ?:
+	       put_switch(h, 1, 320, OWNER, VICTIM, CLASS_SLEEP) ?:
+	       put_switch(h, 0, 330, OTHER, IDLE, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
 static int test__verdict_queue(struct test_suite *test __maybe_unused,
 			       int subtest __maybe_unused)
 {
-	struct verdict_history h;
 	struct roots roots;
-	int ret = TEST_FAIL;
 
-	TEST_ASSERT_VAL("begin", !begin_history(&h));
-	h.tasks[OWNER].prio = 10;
-	h.tasks[OTHER].prio = 10;
-	if (put_switch(&h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ||
-	    put_switch(&h, 1, 2, IDLE, OWNER, CLASS_UNKNOWN) ||
-	    put_switch(&h, 0, 10, VICTIM, OTHER, CLASS_FUTEX) ||
-	    put_waking(&h, 1, 20, OWNER, VICTIM) ||
-	    put_switch(&h, 1, 320, OWNER, VICTIM, CLASS_SLEEP) ||
-	    put_switch(&h, 0, 330, OTHER, IDLE, CLASS_SLEEP) ||
-	    verdict_history__finish(&h))
-		goto out;
-	find_roots(&h, &roots);
-	pr_debug("owner %llu, other %llu\n", (unsigned long long)roots.ns[ROOT_CPU][OWNER],
-		 (unsigned long long)roots.ns[ROOT_CPU][OTHER]);
-	if (roots.ns[ROOT_CPU][OWNER] == 300 * MS && !roots.ns[ROOT_CPU][OTHER])
-		ret = TEST_OK;
-out:
-	verdict_history__exit(&h);
-	return ret;
+	TEST_ASSERT_VAL("history", !roots_of(put_queue, 0, &roots));
+	pr_debug("owner %" PRIu64 ", other %" PRIu64 "\n", roots.ns[ROOT_CPU][OWNER],
+		 roots.ns[ROOT_CPU][OTHER]);
+	TEST_ASSERT_VAL("owner", roots.ns[ROOT_CPU][OWNER] == 300 * MS);
+	TEST_ASSERT_VAL("other", !roots.ns[ROOT_CPU][OTHER]);
+	return TEST_OK;
 }
 
 /* What a task waited for before records were lost does not tell what it waits for after it. */
@@ -491,7 +496,7 @@ static int put_calm(struct verdict_history *h)
 }
 
 /* Then it runs until 6890 ms, or sleeps until 6899 ms, and the switch to it is lost. */
-static int put_change(struct verdict_history *h, bool is_lost)
+static int put_change(struct verdict_history *h, u64 is_lost)
 {
 	return put_calm(h) ?:
 	       put_switch(h, 1, 6000, OTHER, OWNER, CLASS_SLEEP) ?:
@@ -501,7 +506,8 @@ static int put_change(struct verdict_history *h, bool is_lost)
 		put_switch(h, 1, 6890, OWNER, IDLE, CLASS_SLEEP)) ?:
 	       put_switch(h, 1, 6900, is_lost ? OWNER : IDLE, OTHER, CLASS_SLEEP) ?:
 	       put_switch(h, 1, 7000, OTHER, OWNER, CLASS_SLEEP) ?:
-	       verdict_history__finish(h);
+	       verdict_history__finish(h) ?:
+	       (is_lost && h->tasks[OWNER].unknown_ns != 899 * MS ? -1 : 0);
 }
 
 /* How many figures changed from 6 s to 7 s, and whether the owner was off the CPU for less time */
@@ -534,26 +540,29 @@ static int count_changes(struct verdict_history *h, bool *less)
 	return nr;
 }
 
+/* The same in a history that @put makes, with @arg */
+static int changes_in(int (*put)(struct verdict_history *h, u64 arg), u64 arg, bool *less)
+{
+	struct verdict_history h;
+	int nr = -1;
+
+	if (begin_history(&h))
+		return -1;
+	if (!put(&h, arg))
+		nr = count_changes(&h, less);
+	verdict_history__exit(&h);
+	return nr;
+}
+
 /* Time of which it is unknown what a task did may be time that it was off the CPU as usual. */
 static int test__verdict_lost_change(struct test_suite *test __maybe_unused,
 				     int subtest __maybe_unused)
 {
-	struct verdict_history h;
-	int ret = TEST_FAIL;
 	bool less;
 
-	TEST_ASSERT_VAL("begin", !begin_history(&h));
-	if (!put_change(&h, true) && h.tasks[OWNER].unknown_ns == 899 * MS &&
-	    !count_changes(&h, &less))
-		ret = TEST_OK;
-	verdict_history__exit(&h);
-	if (ret == TEST_OK) {
-		TEST_ASSERT_VAL("begin", !begin_history(&h));
-		if (put_change(&h, false) || count_changes(&h, &less) <= 0 || !less)
-			ret = TEST_FAIL;
-		verdict_history__exit(&h);
-	}
-	return ret;
+	TEST_ASSERT_VAL("lost", !changes_in(put_change, true, &less));
+	TEST_ASSERT_VAL("there", changes_in(put_change, false, &less) > 0 && less);
+	return TEST_OK;
 }
 
 /* Of each second the owner has a part of the CPU: 100 to 300 ms, and in the last one @last_ms. */
@@ -581,16 +590,11 @@ static int test__verdict_varying(struct test_suite *test __maybe_unused,
 	static const struct { u64 ms; bool changed; } last[] = {
 		{ 200, false }, { 400, false }, { 519, false }, { 521, true }, { 900, true },
 	};
-	struct verdict_history h;
 	bool less;
 
 	for (size_t i = 0; i < ARRAY_SIZE(last); i++) {
-		int nr = -1;
+		int nr = changes_in(put_varying, last[i].ms, &less);
 
-		TEST_ASSERT_VAL("begin", !begin_history(&h));
-		if (!put_varying(&h, last[i].ms))
-			nr = count_changes(&h, &less);
-		verdict_history__exit(&h);
 		if (nr < 0 || less != last[i].changed || !nr == last[i].changed) {
 			pr_debug("%" PRIu64 " ms: %d changes\n", last[i].ms, nr);
 			return TEST_FAIL;
