@@ -29,13 +29,41 @@ f = json.load(open(sys.argv[1]))
 print(eval(sys.argv[2]))' "$TMP/figures" "$1"
 }
 
-records_a_dump()
+# All that is read afterwards, see flight_begin()
+record_all()
 {
 	start_recorder "$TMP/a" -M 32M -m 2M -e cpu-clock/freq=499/ -e sched:sched_switch -g -a
 	run_dead
 	dump
 	stop_recorder INT
-	DUMP=$(dumps "$TMP/a" | head -n1)
+	dumps "$TMP/a" | head -n1 >"$TMP/dump"
+	uname -n >"$TMP/host"
+	cat /proc/sys/kernel/random/boot_id >"$TMP/boot"
+	# The kernel has no room.
+	perf record -o "$TMP/lost" -m 1 -g -a -e raw_syscalls:sys_enter -- \
+		dd if=/dev/zero of=/dev/null bs=1 count=20000
+	# Without -F and -g, with other events, without samples
+	perf record -o "$TMP/b" -a -e sched:sched_process_exec -- true
+	perf record -o "$TMP/c" -F 99 -a -e cpu-clock,sched:sched_switch -- true
+	perf record -o "$TMP/d" -a -e dummy -- true
+	# Bytes that are no UTF-8, and what a terminal would obey, in the name of a task
+	# shellcheck disable=SC2016 # for the inner shell
+	perf record -o "$TMP/names" -g -a -e cpu-clock/freq=499/ -e sched:sched_switch -- bash -c '
+		printf "caf\\303" >/proc/$$/comm
+		(printf "\\033[2Jx\\001" >/proc/$BASHPID/comm
+			for ((i = 0; i < 20000; i++)); do :; done)
+		for ((i = 0; i < 20000; i++)); do :; done'
+	# Of one task, without the CPU, or without the switches of others
+	perf record -o "$TMP/e" -e cpu-clock -- true
+	perf script record incident -o "$TMP/f" -- \
+		sh -c 'for i in 1 2 3 4 5; do sleep 0.1; done'
+	perf record -q -a --all-cgroups -o "$TMP/g" -e cpu-clock/freq=499/ -- sleep 0.5
+	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
+	ls -l "$TMP"
+}
+
+reads_a_dump()
+{
 	incident -i "$DUMP" -o "$TMP/page.html"
 	cat "$TMP/incident.stderr"
 	[ "$(figure '"noploop" in [r["name"] for r in f["functions"]]')" = True ]
@@ -47,8 +75,8 @@ records_a_dump()
 tells_the_trigger()
 {
 	[ "$(figure 'f["machine"]["Trigger"].split(",")[0]')" = signal ]
-	[ "$(figure 'f["machine"]["Host"]')" = "$(uname -n)" ]
-	[ "$(figure 'f["machine"]["Boot"]')" = "$(cat /proc/sys/kernel/random/boot_id)" ]
+	[ "$(figure 'f["machine"]["Host"]')" = "$(cat "$TMP/host")" ]
+	[ "$(figure 'f["machine"]["Boot"]')" = "$(cat "$TMP/boot")" ]
 	# The dump is made at the trigger; its last samples are from just before.
 	[ "$(figure '-1e9 < f["trigger"] - f["newest"] < 30e9')" = True ]
 }
@@ -196,11 +224,9 @@ counts_the_last_run()
 	)" = '[]' ]
 }
 
-# The kernel has no room: how many it lost, and where.
+# How many the kernel lost, and where.
 tells_what_was_lost()
 {
-	perf record -o "$TMP/lost" -m 1 -g -a -e raw_syscalls:sys_enter -- \
-		dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
 	incident -i "$TMP/lost"
 	perf script -i "$TMP/lost" --show-lost-events 2>/dev/null |
 		sed -nE 's/.*PERF_RECORD_LOST lost ([0-9]+).*/\1/p' >"$TMP/lost.n"
@@ -221,32 +247,21 @@ needs_no_manifest()
 	grep -q 'Cannot read .*plain.json' "$TMP/incident.stderr"
 }
 
-# Without -F and -g, with other events, without samples.
 takes_any_recording()
 {
-	perf record -o "$TMP/b" -a -e sched:sched_process_exec -- true 2>/dev/null
 	incident -i "$TMP/b" -o "$TMP/b.html"
 	has 'No event samples the CPUs' figure 'f["notes"]'
-	perf record -o "$TMP/c" -F 99 -a -e cpu-clock,sched:sched_switch -- true 2>/dev/null
 	incident -i "$TMP/c" -o "$TMP/c.html"
 	# Switches that were sampled tell nothing about who waited.
 	[ "$(figure 'f["waits"]')" = '[]' ]
-	perf record -o "$TMP/d" -a -e dummy -- true 2>/dev/null
 	incident -i "$TMP/d" -o "$TMP/d.html"
 	[ "$(figure 'f["samples"]')" = 0 ]
 }
 
-# Bytes that are no UTF-8, and what a terminal would obey, in the name of a task.
 takes_any_name()
 {
 	local locale
 
-	# shellcheck disable=SC2016 # for the inner shell
-	perf record -o "$TMP/names" -g -a -e cpu-clock/freq=499/ -e sched:sched_switch -- bash -c '
-		printf "caf\\303" >/proc/$$/comm
-		(printf "\\033[2Jx\\001" >/proc/$BASHPID/comm
-			for ((i = 0; i < 20000; i++)); do :; done)
-		for ((i = 0; i < 20000; i++)); do :; done' 2>/dev/null
 	for locale in C C.UTF-8; do
 		LC_ALL=$locale perf script report incident -i "$TMP/names" -o "$TMP/names.html" \
 			>"$TMP/summary" || return
@@ -260,14 +275,10 @@ takes_any_name()
 	[ -s "$TMP/folded" ]
 }
 
-# Of one task, without the CPU, or without the switches of others.
 takes_a_task()
 {
-	perf record -o "$TMP/e" -e cpu-clock -- true 2>/dev/null
 	incident -i "$TMP/e" -o "$TMP/e.html"
 	[ "$(figure 'sum(c["samples"] for c in f["cpus"]) == f["samples"]')" = True ]
-	perf script record incident -o "$TMP/f" -- \
-		sh -c 'for i in 1 2 3 4 5; do sleep 0.1; done' >/dev/null 2>&1
 	incident -i "$TMP/f" -o "$TMP/f.html"
 	[ "$(figure 'min(c["cpu"] for c in f["cpus"]) >= 0')" = True ]
 	has 'Not every switch' figure 'f["notes"]'
@@ -278,7 +289,6 @@ takes_a_task()
 # Samples by cgroup, as perf script names these
 counts_cgroups()
 {
-	perf record -q -a --all-cgroups -o "$TMP/g" -e cpu-clock/freq=499/ -- sleep 0.5
 	incident -i "$TMP/g"
 	perf script -i "$TMP/g" -F cgroup >"$TMP/cgroups"
 	python3 - "$TMP/figures" "$TMP/cgroups" <<-'END'
@@ -293,7 +303,6 @@ counts_cgroups()
 
 reads_no_pipe()
 {
-	perf record -o - -e cpu-clock -- true >"$TMP/pipe" 2>/dev/null
 	fails 1 'cannot read from a pipe' perf script report incident -i - <"$TMP/pipe"
 }
 
@@ -342,8 +351,13 @@ if ! perf version --build-options | grep -qE 'libpython: \[ on'; then
 	echo "1..0 # SKIP perf was built without libpython"
 	exit 2
 fi
-check "writes a page about a dump" records_a_dump
-DUMP=$(dumps "$TMP/a" | head -n1)
+[ -n "${READ_FROM-}" ] || check "there are recordings" record_all
+if [ -n "${RECORD_TO-}" ]; then
+	persistent_end
+	exit
+fi
+DUMP=$(cat "$TMP/dump")
+check "writes a page about a dump" reads_a_dump
 check "tells what triggered, when and where" tells_the_trigger
 check "samples by event, CPU, task and function are perf script's" counts_samples
 check "times on and off the CPU are those of the switches" counts_waits
