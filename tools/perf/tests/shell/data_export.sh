@@ -10,6 +10,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
+# shellcheck source=lib/apart.sh
+. "$(dirname "$0")/lib/apart.sh"
 READ=$(dirname "$0")/lib/read_profile.py
 
 # build_program: a program whose functions are inlined
@@ -507,18 +509,14 @@ completes()
 	grep -qx -e --to-perfetto "$TMP/opts"
 }
 
-flight_begin
+apart_begin
 if perf data convert --to-pprof /dev/null -f -i /dev/null 2>&1 | grep -q 'without protobuf-c'; then
 	echo "1..0 # SKIP perf was built without protobuf-c"
 	exit 2
 fi
 ID=$(printf '%064x' 12648430)
 GROUP=/export-test/docker-$ID.scope
-[ -n "${READ_FROM-}" ] || check "there are recordings" record_all
-if [ -n "${RECORD_TO-}" ]; then
-	persistent_end
-	exit
-fi
+apart_record record_all
 for format in pprof otlp perfetto; do
 	check "$format: the sums are those of perf report" has_sums $format "$TMP/all"
 	check "$format: without tracepoints" has_sums $format "$TMP/container"

@@ -10,6 +10,8 @@ set -e
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
+# shellcheck source=lib/apart.sh
+. "$(dirname "$0")/lib/apart.sh"
 
 # incident OPTION...: the figures, in $TMP/figures
 incident()
@@ -29,7 +31,7 @@ f = json.load(open(sys.argv[1]))
 print(eval(sys.argv[2]))' "$TMP/figures" "$1"
 }
 
-# All that is read afterwards, see flight_begin()
+# All that is read afterwards, see lib/apart.sh
 record_all()
 {
 	start_recorder "$TMP/a" -M 32M -m 2M -e cpu-clock/freq=499/ -e sched:sched_switch -g -a
@@ -346,16 +348,12 @@ prints_a_summary()
 	grep -q 'No such file or directory' "$TMP/said"
 }
 
-flight_begin
+apart_begin
 if ! perf version --build-options | grep -qE 'libpython: \[ on'; then
 	echo "1..0 # SKIP perf was built without libpython"
 	exit 2
 fi
-[ -n "${READ_FROM-}" ] || check "there are recordings" record_all
-if [ -n "${RECORD_TO-}" ]; then
-	persistent_end
-	exit
-fi
+apart_record record_all
 DUMP=$(cat "$TMP/dump")
 check "writes a page about a dump" reads_a_dump
 check "tells what triggered, when and where" tells_the_trigger
