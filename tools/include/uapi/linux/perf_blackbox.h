@@ -401,8 +401,8 @@ struct perf_blackbox_addition {
  * @slot_size: out: how many bytes a base may have
  *
  * Errors: EPERM for callers that may not end the session, ENXIO if it is not in a black box,
- * ENOENT if it has ended, ENOSPC if there is no room (@room and @slot_size are set), ENODATA for an addition without a
- * base, EINVAL for unknown flags.
+ * ENOENT if it has ended, ENOSPC if there is no room (@room and @slot_size are set), ENODATA
+ * for an addition without a base, EINVAL for unknown flags.
  */
 struct perf_persistent_notes {
 	__u32		size;

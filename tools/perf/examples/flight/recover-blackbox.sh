@@ -26,7 +26,8 @@ recover()
 {
 	to=$dir/${2%.*}.$(boot_uuid "$1")
 	if [ -e "$to/done" ]; then
-		echo "$2 was recovered to $to before. If perf ctl lists it as a death, not all of it was."
+		echo "$2 was recovered to $to before." \
+			"If perf ctl lists it as a death, not all of it was."
 		return 0
 	fi
 	mkdir -p "$to"
