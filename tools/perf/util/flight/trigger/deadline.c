@@ -18,9 +18,9 @@
  * passing take O(log n). A name that is armed again gets the new time and text.
  *
  * The socket is before this trigger in the list, so in a pass requests are read before
- * deadlines are looked at. What had passed when the pass began has passed. A request to disarm that came in time counts as in time, even if
- * the recorder was busy meanwhile: while the socket has more than is read in a pass, what
- * passes is held back, for MAX_HOLD at most.
+ * deadlines are looked at. What had passed when the pass began has passed. A request to
+ * disarm that came in time counts as in time, even if the recorder was busy meanwhile: while
+ * the socket has more than is read in a pass, what passes is held back, for MAX_HOLD at most.
  *
  * What has passed is disarmed: it is one hit. Each one counts: those that passed together
  * with the one that is the reason are merged into its dump.

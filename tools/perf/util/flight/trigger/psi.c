@@ -203,9 +203,9 @@ static int format_threshold(const struct pressure *p, char *text, size_t size)
 static int open_file(struct pressure *p)
 {
 	static const char no_cgroup[] =
-		". Is it a cgroup of version 2, and does the kernel measure pressure (boot with psi=1)?";
+		". Is it a cgroup of version 2, and is pressure measured (boot with psi=1)?";
 	static const char no_psi[] =
-		". The kernel does not measure pressure: boot with psi=1, which requires CONFIG_PSI.";
+		". The kernel does not measure pressure: boot with psi=1 (CONFIG_PSI).";
 	static const char no_window[] =
 		". Without CAP_SYS_RESOURCE the window must be a multiple of 2s.";
 	char path[PATH_MAX], text[64];
