@@ -179,6 +179,12 @@ static __always_inline bool fast_size(struct perf_fast_hit hit)
 	return hit.size % sizeof(u64) == sizeof(u32);
 }
 
+/* perf_event::rb is an RCU pointer, but is not declared as one. */
+static __always_inline struct perf_buffer *fast_buffer(struct perf_event *out)
+{
+	return rcu_dereference_sched(*(__force struct perf_buffer __rcu **)&out->rb);
+}
+
 static __always_inline u64 fast_clock(struct perf_event *event)
 {
 	/* A direct call, without the preempt_disable() of local_clock() */
@@ -453,7 +459,7 @@ fast_store(struct perf_event *event, struct perf_event *out, unsigned int fast,
 	/* The time comes before rb->paused, see persistent/freeze.c. */
 	if (!any || event->attr.sample_type & PERF_SAMPLE_TIME)
 		time = fast_clock(event);
-	rb = rcu_dereference_sched(out->rb);
+	rb = fast_buffer(out);
 	if (unlikely(!rb || READ_ONCE(rb->paused) | local_read(&rb->lost)))
 		goto general;
 
@@ -584,7 +590,7 @@ fast_deliver(u16 type, struct perf_fast_hit hit, struct hlist_head *head, int rc
 			continue;
 		fast = event->fast;
 		if (unlikely(!fast)) {
-			/* As perf_tp_event_match(); no event with a template excludes the kernel. */
+			/* As perf_tp_event_match(). Templates do not exclude the kernel. */
 			if (event->attr.exclude_kernel && !user_mode(hit.regs))
 				continue;
 			goto general;

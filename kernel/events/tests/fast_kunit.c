@@ -73,7 +73,7 @@ static void make_buffer(struct kunit *test, struct side *side, int pages, bool w
 	side->rb = rb_alloc(&perf_rb_kernel_memory, pages, 0, -1,
 			    writable ? RING_BUFFER_WRITABLE : 0);
 	KUNIT_ASSERT_NOT_NULL(test, side->rb);
-	rcu_assign_pointer(side->event.rb, side->rb);
+	WRITE_ONCE(side->event.rb, side->rb);
 }
 
 static void make_event(struct side *side, const struct perf_event_attr *attr)
@@ -113,7 +113,7 @@ static void set_up(struct kunit *test, const struct perf_event_attr *attr, unsig
 		irq_work_sync(&sides[i]->event.pending_irq);
 		memset(&sides[i]->event, 0, sizeof(sides[i]->event));
 		make_event(sides[i], attr);
-		rcu_assign_pointer(sides[i]->event.rb, rb);
+		WRITE_ONCE(sides[i]->event.rb, rb);
 		sides[i]->general = 0;
 
 		local_set(&rb->head, head);
@@ -276,9 +276,9 @@ static void inherited(struct kunit *test)
 		struct side *side = i ? &pair->general : &pair->fast;
 
 		make_event(&parent[i], &attr);
-		rcu_assign_pointer(parent[i].event.rb, side->rb);
+		WRITE_ONCE(parent[i].event.rb, side->rb);
 		parent[i].event.id = ID + 1;
-		RCU_INIT_POINTER(side->event.rb, NULL);
+		WRITE_ONCE(side->event.rb, NULL);
 		side->event.ns = NULL;
 		side->event.parent = &parent[i].event;
 	}
@@ -380,7 +380,7 @@ static void set_paused(struct side *side)
 
 static void set_no_buffer(struct side *side)
 {
-	RCU_INIT_POINTER(side->event.rb, NULL);
+	WRITE_ONCE(side->event.rb, NULL);
 }
 
 static void set_limit(struct side *side)
@@ -588,7 +588,7 @@ static void nested_at(struct kunit *test, unsigned long offset, bool backward, b
 	unsigned int i;
 
 	set_up(test, &attr, start);
-	rcu_assign_pointer(inner->rb, rb);
+	WRITE_ONCE(inner->rb, rb);
 	inner->fast = path ? outer->fast : 0;
 
 	preempt_disable();
@@ -600,7 +600,7 @@ static void nested_at(struct kunit *test, unsigned long offset, bool backward, b
 	deliver(pair, pair->record, &pair->head, 0);
 	preempt_enable();
 
-	rcu_assign_pointer(inner->rb, pair->general.rb);
+	WRITE_ONCE(inner->rb, pair->general.rb);
 	KUNIT_ASSERT_NULL_MSG(test, nested_pair, "the breakpoint was not hit");
 	KUNIT_ASSERT_EQ(test, pair->fast.general, 0);
 	KUNIT_ASSERT_EQ(test, pair->general.general, !path);

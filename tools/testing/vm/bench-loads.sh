@@ -83,9 +83,10 @@ table()
 		for (i = 1; i <= cases; i++) {
 			c = order[i]
 			if (c ~ /:none$/) {
-				printf "%-26s %12.1f +-%3.1f %12.1f +-%3.1f  million instructions\n", c,
+				printf "%-26s %12.1f +-%3.1f %12.1f +-%3.1f  %s\n", c,
 					mean("base", c) / 1e3, dev("base", c) / 1e3,
-					mean("patched", c) / 1e3, dev("patched", c) / 1e3
+					mean("patched", c) / 1e3, dev("patched", c) / 1e3,
+					"million instructions"
 				continue
 			}
 			b = slower("base", c); p = slower("patched", c)

@@ -103,7 +103,9 @@ table()
 			return 0
 		if (c ~ /^clock/)
 			return clock * (1 - mean(v, "bare") / mean(v, c))
-		return mean(v, c) - mean(v, c == "third" ? "second" : c == "second" ? "forward" : "bare")
+		if (c == "third")
+			return mean(v, c) - mean(v, "second")
+		return mean(v, c) - mean(v, c == "second" ? "forward" : "bare")
 	}
 	function dev(v, c,  m, d) {
 		m = mean(v, c)

@@ -37,7 +37,8 @@ make_module()
 		MODULE_LICENSE("GPL");
 	END
 	echo 'obj-m := die_here.o' >"$DIR/module/Makefile"
-	make -s -C "$BUILD/patched/src" O="$KERNEL" M="$DIR/module" modules >"$DIR/module.log" 2>&1 ||
+	make -s -C "$BUILD/patched/src" O="$KERNEL" M="$DIR/module" modules \
+		>"$DIR/module.log" 2>&1 ||
 		die "the module cannot be built: $DIR/module.log"
 }
 

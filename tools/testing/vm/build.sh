@@ -254,7 +254,8 @@ main()
 	for variant in "$@"; do
 		case " ${VARIANTS[*]} base_preempt patched_preempt " in
 		*" $variant "*) ;;
-		*) die "no variant '$variant'; there are: ${VARIANTS[*]} base_preempt patched_preempt" ;;
+		*) die "no variant '$variant'; there are:" \
+			"${VARIANTS[*]} base_preempt patched_preempt" ;;
 		esac
 		[ "$what" != configure ] || configure "$variant"
 		case $what in

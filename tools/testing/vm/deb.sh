@@ -208,7 +208,8 @@ maintainer_scripts()
 		[ ! -d /run/systemd/system ] || systemctl daemon-reload
 		# The dumps, and what was recovered, are kept until the package is purged.
 		if [ "$1" = purge ]; then
-			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight /var/lib/perf/blackbox
+			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight
+			rm -rf /var/lib/perf/blackbox
 			[ ! -d /var/lib/perf ] || rmdir --ignore-fail-on-non-empty /var/lib/perf
 			[ ! -d /run/perf ] || rmdir --ignore-fail-on-non-empty /run/perf
 		fi

@@ -15,9 +15,9 @@
 #define ROUNDS	40
 
 static struct __kernel_timespec pause_time = { .tv_nsec = 2000000 };
-static char path[] = "/proc/self/exe";
-static char *again[] = { path, path, 0 };
-static char *nothing[] = { 0 };
+static const char path[] = "/proc/self/exe";
+static const char * const again[] = { path, path, 0 };
+static const char * const nothing[] = { 0 };
 
 static long call(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -47,7 +47,8 @@ static void calls(long who)
 }
 
 /* One that ends, and one that calls exec first. */
-__attribute__((used)) static void run(long argc)
+void run(long argc);
+void run(long argc)
 {
 	long pid, exec;
 
@@ -66,8 +67,8 @@ __attribute__((used)) static void run(long argc)
 }
 
 /* The kernel enters with argc at the top of the stack. */
-__attribute__((naked, noreturn)) void _start(void);
-__attribute__((naked, noreturn)) void _start(void)
+__attribute__((naked)) void _start(void);
+__attribute__((naked)) void _start(void)
 {
 	asm("mov (%rsp), %rdi\n\t"
 	    "call run");

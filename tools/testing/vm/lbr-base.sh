@@ -45,14 +45,15 @@ depths()
 		test "$got" "$3" "$want" || return 1
 		n=$((n + 1))
 	done < <(section "$1" |
-		sed -nE 's/^ *task [0-9]+ on CPU [0-9]+: ([0-9]+) entries, ([0-9]+) expected.*/\1 \2/p')
+		sed -nE -e 's/^ *task [0-9]+ on CPU [0-9]+: //' \
+			-e 's/^([0-9]+) entries, ([0-9]+) expected.*/\1 \2/p')
 	[ "$n" = "$2" ]
 }
 
 mkdir -p "${LOG%/*}"
 "$TOP/tools/testing/vm/kunit.sh" base-lbr >"$LOG" || true
 tap_run "base: per-task stacks are whole, but of Arch LBR without XSAVES" \
-	verdicts lbr_per_task ok ok ok "not ok" "not ok" ok
+	verdicts lbr_per_task "ok" "ok" "ok" "not ok" "not ok" "ok"
 tap_run "base: these have entries of a deeper stack" depths lbr_per_task 2 -gt
 tap_run "base: all have stacks of tasks that have exited" \
 	verdicts lbr_per_task_exits "not ok" "not ok" "not ok" "not ok" "not ok" "not ok"

@@ -190,7 +190,8 @@ is_refused_to_others()
 	[ "$(cat /tmp/magic)" = PERFBBOX ] || return 1
 	for cap in perfmon sys_admin; do
 		! setpriv --bounding-set=-$cap bash -c \
-			"exec 4<$LAST/box.0 && exec setpriv --bounding-set=-net_raw head -c 8 <&4" ||
+			"exec 4<$LAST/box.0 && exec setpriv --bounding-set=-net_raw \
+				head -c 8 <&4" ||
 			return 1
 	done
 	! setpriv --bounding-set=-sys_admin bash -c "echo 1 >$LAST/box.0.release" || return 1
@@ -321,7 +322,8 @@ lists()
 		return
 	fi
 	printf '%s\n' "$@" |
-		diff - <(sed '1,/^LAST BOOT/d; /^Recover/,$d' /tmp/list | awk '{ print $1, $3, $4 }') &&
+		diff - <(sed '1,/^LAST BOOT/d; /^Recover/,$d' /tmp/list |
+			awk '{ print $1, $3, $4 }') &&
 		grep -xF 'Recover what was recorded: perf data recover -o FILE' /tmp/list
 }
 
@@ -330,13 +332,15 @@ lists_death()
 {
 	local size others=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	lists "box.0 yes dead" &&
-		grep -E "^box.0 .* $(uname -r) +20[0-9T]+\.[0-9]{3}Z +sysrq triggered crash$" /tmp/list ||
+		grep -E "^box.0 .* $(uname -r) +20[0-9T]+\.[0-9]{3}Z +sysrq triggered crash$" \
+			/tmp/list ||
 		return 1
 	size=$(stat -c %s $LAST/box.0)
 	"${others[@]}" "$(command -v perf)" ctl -l >/tmp/others || return 1
 	cat /tmp/others
 	grep -xE "box.0 +$size +- +- +- +- +-" /tmp/others &&
-		setpriv --bounding-set=-perfmon "$(command -v perf)" ctl -l | grep -xE "box.0 +$size( +-){5}"
+		setpriv --bounding-set=-perfmon "$(command -v perf)" ctl -l |
+			grep -xE "box.0 +$size( +-){5}"
 }
 
 # ask WHAT...: have the host do it, and wait until it is done
@@ -363,7 +367,8 @@ start_load()
 		taskset -c $cpu /tmp/load if=/dev/zero of=/dev/null bs=1 2>/dev/null &
 	done
 	for cpu in 0 1; do
-		taskset -c $cpu bash -c "echo message-$1- >/dev/kmsg; echo marker-$1- >/proc/self/comm"
+		taskset -c $cpu bash -c "echo message-$1- >/dev/kmsg
+			echo marker-$1- >/proc/self/comm"
 	done
 }
 

@@ -41,7 +41,8 @@ WAYS=(
 # records of each task are compared in their order.
 normalise()
 {
-	sed -E 's/\b(0x)?f[0-9a-f]{15}\b/ADDR/g; s/pid=[0-9]+/pid=N/g; s/NR (57|61) = .*/NR \1/' | awk '
+	sed -E -e 's/\b(0x)?f[0-9a-f]{15}\b/ADDR/g' -e 's/pid=[0-9]+/pid=N/g' \
+		-e 's/NR (57|61) = .*/NR \1/' | awk '
 	{
 		if (!($1 in task))
 			task[$1] = ++tasks
@@ -54,11 +55,13 @@ normalise()
 # text WAY DIRECTORY: of a recording, on the host
 text()
 {
-	local data=$2/$1.data
-	"$BUILD/base/bin/perf" script -i "$data" -F tid,comm,event,period,trace >"$2/text" 2>"$2/said" &&
-		"$BUILD/base/bin/perf" script -i "$data" -D >"$2/raw" || return 1
+	local data=$2/$1.data perf=$BUILD/base/bin/perf hex=0x[0-9a-f]+
+	"$perf" script -i "$data" -F tid,comm,event,period,trace >"$2/text" 2>"$2/said" &&
+		"$perf" script -i "$data" -D >"$2/raw" || return 1
 	sed -E 's/^ *([^ ]+) +([0-9]+) +/\2 \1 /' "$2/text" | normalise >"$2/$1"
-	sed -nE 's/.*\[(0x[0-9a-f]+)\]: PERF_RECORD_SAMPLE\(IP, (0x[0-9a-f]+)\): [0-9]+\/([0-9]+): .* (period: [0-9]+).*/\3 size \1 misc \2 \4/p' \
+	sed -nE -e "s/.*\[($hex)\]: PERF_RECORD_SAMPLE\(IP, ($hex)\): /\1 \2 /" \
+		-e "s/^($hex) ($hex) [0-9]+\/([0-9]+): /\3 size \1 misc \2 /" \
+		-e "s/(misc $hex) .* (period: [0-9]+).*/\1 \2/p" \
 		"$2/raw" | normalise >>"$2/$1"
 }
 

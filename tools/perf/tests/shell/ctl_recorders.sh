@@ -651,7 +651,8 @@ examples_work()
 	grep -q '"reason": "deadline sleep\.[0-9]* of 100 ms passed: sleep 1"' \
 		"$(dumps "$TMP/x" | tail -n1).json"
 	# A long command, of two lines.
-	"$EXAMPLE/deadline.sh" x 100ms sh -c 'sleep 1' "$(printf 'word%.0s ' {1..1000})" $'two\nlines'
+	"$EXAMPLE/deadline.sh" x 100ms sh -c 'sleep 1' "$(printf 'word%.0s ' {1..1000})" \
+		$'two\nlines'
 	wait_for has_dumps "$TMP/x" 4
 	grep -q '"reason": "deadline sh\.[0-9]* of 100 ms passed: sh -c sleep 1 word word' \
 		"$(dumps "$TMP/x" | tail -n1).json"

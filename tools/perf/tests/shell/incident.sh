@@ -296,7 +296,8 @@ counts_cgroups()
 	python3 - "$TMP/figures" "$TMP/cgroups" <<-'END'
 		import collections, json, sys
 		told = json.load(open(sys.argv[1]))['cgroup_samples']
-		want = collections.Counter(line.strip() for line in open(sys.argv[2]) if line.strip())
+		lines = [line.strip() for line in open(sys.argv[2])]
+		want = collections.Counter(line for line in lines if line)
 		print(told)
 		if not want or told != dict(want):
 		    sys.exit('it should be %r' % dict(want))

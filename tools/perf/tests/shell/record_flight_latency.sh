@@ -225,7 +225,8 @@ refuses()
 {
 	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
 
-	fails 129 "unknown term 'runk'\\. Use latency/runq" "${m[@]}" --trigger latency/runk,over=1s/
+	fails 129 "unknown term 'runk'\\. Use latency/runq" "${m[@]}" \
+		--trigger latency/runk,over=1s/
 	fails 129 "one of 'runq', 'offcpu' and 'irqoff'" "${m[@]}" --trigger latency/over=1s/
 	fails 129 "one of 'runq', 'offcpu' and 'irqoff'" "${m[@]}" \
 		--trigger latency/runq,offcpu,over=1s/
@@ -249,11 +250,11 @@ trap latency_cleanup EXIT
 if ! perf version --build-options 2>/dev/null | grep -q 'bpf_skeletons: \[ on'; then
 	leave_out "waits" "this perf was built without BPF skeletons"
 	check "without BPF skeletons" fails_somehow 'was built without BPF skeletons' \
-		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+		perf record "${M[@]}" -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
 elif [ ! -e /sys/kernel/btf/vmlinux ]; then
 	leave_out "waits" "the kernel has no BTF"
 	check "without BTF" fails_somehow 'the kernel has no BTF .* CONFIG_DEBUG_INFO_BTF' \
-		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+		perf record "${M[@]}" -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
 else
 	mount_slow
 	check "latency/runq/" again for_a_cpu
@@ -269,7 +270,7 @@ if irqs_are_watched; then
 else
 	check "latency/irqoff/ without its tracepoints" \
 		fails_somehow 'preemptirq:irq_disable, .* CONFIG_PREEMPTIRQ_TRACEPOINTS' \
-		perf record -M 4M -a -e cpu-clock -o "$TMP/q" --trigger latency/irqoff,over=1ms/ -- true
+		perf record "${M[@]}" -o "$TMP/q" --trigger latency/irqoff,over=1ms/ -- true
 fi
 check "refuses what makes no sense" refuses
 persistent_end
