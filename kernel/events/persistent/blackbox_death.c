@@ -22,8 +22,12 @@
  * message and the stack, which takes seconds on a slow console. A panic notifier would come
  * after that, and after the crash kernel is started.
  *
- * Of several CPUs in panic(), one gets as far as the hook. If the last act faults, the panic
- * that follows from that finds perf_blackbox_is_dead set, and goes on without it.
+ * Of several CPUs in panic(), one gets as far as the hook. If the last act faults in an
+ * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
+ * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
+ *
+ * Until panic() stops the other CPUs, a THAW that comes there resumes the buffers of its
+ * session, and the end of a session removes it from the image.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.
