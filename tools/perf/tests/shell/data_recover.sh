@@ -197,14 +197,16 @@ leave()
 	done
 }
 
-# last OUTPUT IMAGE...: what perf data recover --release does if the last boot left these
+# last OUTPUT IMAGE...: what perf data recover --release does if the last boot left these.
+# beside: what it is run by
+beside=()
 last()
 {
 	local dir=sys/bus/event_source/devices/persistent/last image
 	leave "${@:2}"
 	rm -f out*
 	rc=0
-	SYSFS_PATH=$PWD/sys perf data recover --release -o "$1" >log 2>&1 || rc=$?
+	SYSFS_PATH=$PWD/sys "${beside[@]}" perf data recover --release -o "$1" >log 2>&1 || rc=$?
 	released=$(cd "$dir" && for image in *.release; do [ ! -s "$image" ] || echo "$image"; done)
 }
 
@@ -260,7 +262,26 @@ test_release()
 	last out tidy
 	[[ $rc = 0 && -z $released ]] || fail "a clean image needs no release"
 	grep -q 'No machine died' log || fail "a machine died"
+	test_release_unwritten
 	rm -rf sys out* good bad other tidy
+}
+
+# A file system with a bad checksum says EBADMSG, which is also said of an image that cannot
+# be read.
+test_release_unwritten()
+{
+	if ! command -v strace >/dev/null; then
+		echo "no strace: writes that fail with EBADMSG are not tested"
+		return
+	fi
+	beside=(strace -qq -o trace -e inject=fsync:error=EBADMSG)
+	last out good
+	beside=()
+	grep -q 'EBADMSG.*INJECTED' trace || fail "nothing failed"
+	[[ $rc != 0 && -z $released ]] || fail "released, but not written: $rc"
+	grep -q 'out.one cannot be written: Bad message' log || fail "it does not say what failed"
+	[ ! -e out.one ] || fail "a file that was not written"
+	rm trace
 }
 
 # lists LINE...: what perf ctl says of the last boot; $PREFIX runs it

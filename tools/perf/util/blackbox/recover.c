@@ -68,6 +68,7 @@ struct source {
  * @nr_images: images to be recovered
  * @nr_sessions: sessions to be recovered
  * @nr_written: recordings that were written
+ * @is_incomplete: not all sessions were tried, because of an error
  */
 struct recover {
 	const struct blackbox_options	*opts;
@@ -76,6 +77,7 @@ struct recover {
 	u32				nr_images;
 	u32				nr_sessions;
 	u32				nr_written;
+	bool				is_incomplete;
 };
 
 /* Sources */
@@ -655,6 +657,7 @@ static int recover_all(struct recover *rec)
 {
 	int err = visit_sessions(rec, check_output) ?: visit_sessions(rec, recover_session);
 
+	rec->is_incomplete = err != 0;
 	if (!err && !rec->nr_written) {
 		pr_err("Nothing was recovered: all that %s has is damaged.\n", where(rec));
 		err = -EBADMSG;
@@ -669,7 +672,8 @@ static int recover(struct recover *rec)
 	count(rec);
 	err = rec->nr_sessions ? recover_all(rec) : explain(rec);
 	/* Also if nothing was recovered: it says why an image is kept. */
-	if (rec->opts->release && (!err || err == -EBADMSG || err == -EPROTONOSUPPORT))
+	if (rec->opts->release && !rec->is_incomplete &&
+	    (!err || err == -EBADMSG || err == -EPROTONOSUPPORT))
 		err = release(rec) ?: err;
 	return err;
 }
