@@ -26,8 +26,8 @@
  * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
  * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
  *
- * Until panic() stops the other CPUs, a THAW that comes there resumes the buffers of its
- * session, and the end of a session removes it from the image.
+ * Until panic() stops the other CPUs, THAW still resumes the buffers of a session there, and
+ * a session that ends there is still removed from the image.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.

@@ -30,8 +30,8 @@ load()
 	esac
 }
 
-# Nanoseconds that CPU 0, the only one, has run tasks. Time in which it is idle is not in it:
-# a guest that waits for the host's files has any number of instructions of that.
+# Nanoseconds that CPU 0, the only one, has run tasks. Idle time is left out: the clock runs at
+# any speed while the guest waits for files of the host.
 busy_ns()
 {
 	local name rest ns
@@ -93,7 +93,7 @@ table()
 		none = mean(v, substr(c, 1, index(c, ":")) "none")
 		return 100 * (mean(v, c) / none - 1)
 	}
-	# Variance of that, of the mean
+	# Variance of slower(), from the spread of the runs
 	function error(v, c,  base) {
 		base = substr(c, 1, index(c, ":")) "none"
 		return (dev(v, c) ^ 2 + dev(v, base) ^ 2) / n[v, c] * (100 / mean(v, base)) ^ 2
