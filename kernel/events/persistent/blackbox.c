@@ -26,7 +26,8 @@
  *
  * A region and its image of this boot are never freed. A session's entry is removed with the
  * session, an event's entry with the last user of the member, and a buffer's entry when the
- * buffer is freed, an RCU grace period after its last reference. So the memory of a buffer is
+ * buffer is freed, an RCU grace period after its last reference. After the death of the kernel
+ * nothing is removed, see blackbox_death.c. So the memory of a buffer is
  * used again only when neither writers nor mappings are left. A pipe may hold a page that was
  * mapped, see vmsplice(2): such a page is not used again before it is let go. Pages of the
  * region belong to no allocator: they are reserved, keep their first reference forever, and
@@ -127,7 +128,7 @@ static struct perf_buffer *perf_blackbox_reserve_rb(struct perf_blackbox *box,
 	struct perf_buffer *rb = NULL;
 
 	spin_lock_bh(&box->lock);
-	for (*nr = 0; *nr < box->super->max_buffers; ++*nr) {
+	for (*nr = 0; *nr < box->max_buffers; ++*nr) {
 		if (box->buffers[*nr])
 			continue;
 		rb = perf_blackbox_alloc_pages(box, pages);
@@ -192,7 +193,7 @@ static u32 perf_blackbox_rb_nr(struct perf_blackbox *box, struct perf_buffer *rb
 {
 	u32 nr;
 
-	for (nr = 0; nr < box->super->max_buffers; nr++) {
+	for (nr = 0; nr < box->max_buffers; nr++) {
 		if (READ_ONCE(box->buffers[nr]) == rb)
 			break;
 	}
@@ -204,8 +205,12 @@ static void perf_blackbox_free_rb(struct perf_buffer *rb)
 {
 	unsigned long i, nr_pages = rb->nr_pages;
 	struct perf_blackbox *box = to_box(rb->memory);
-	u32 nr = perf_blackbox_rb_nr(box, rb);
+	u32 nr;
 
+	if (perf_blackbox_has_died())
+		return;
+
+	nr = perf_blackbox_rb_nr(box, rb);
 	virt_to_page(rb->user_page)->mapping = NULL;
 	for (i = 0; i < nr_pages; i++)
 		virt_to_page(rb->data_pages[i])->mapping = NULL;
@@ -260,9 +265,12 @@ static int perf_blackbox_set_up(struct perf_blackbox *box)
 	box->heap = perf_blackbox_at(box, super->heap);
 	box->heap_pages = (box->size - super->heap) >> PAGE_SHIFT;
 	box->used_pages = bitmap_zalloc(box->heap_pages, GFP_KERNEL);
-	box->used_sessions = bitmap_zalloc(super->max_sessions, GFP_KERNEL);
-	box->used_events = bitmap_zalloc(super->max_events, GFP_KERNEL);
-	box->buffers = kvcalloc(super->max_buffers, sizeof(*box->buffers), GFP_KERNEL);
+	box->max_tasks = super->max_tasks;
+	box->max_buffers = super->max_buffers;
+	box->max_events = super->max_events;
+	box->used_sessions = bitmap_zalloc(PERF_BLACKBOX_MAX_SESSIONS, GFP_KERNEL);
+	box->used_events = bitmap_zalloc(box->max_events, GFP_KERNEL);
+	box->buffers = kvcalloc(box->max_buffers, sizeof(*box->buffers), GFP_KERNEL);
 	if (!box->used_pages || !box->used_sessions || !box->used_events || !box->buffers)
 		return -ENOMEM;
 	return 0;
@@ -344,8 +352,8 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
 		       PAGE_ALIGN(PERF_BLACKBOX_NOTES_MIN), PERF_BLACKBOX_NOTES_MAX);
 
 	scoped_guard(spinlock_bh, &box->lock) {
-		nr = find_first_zero_bit(box->used_sessions, box->super->max_sessions);
-		if (nr == box->super->max_sessions)
+		nr = find_first_zero_bit(box->used_sessions, PERF_BLACKBOX_MAX_SESSIONS);
+		if (nr == PERF_BLACKBOX_MAX_SESSIONS)
 			return -ENOSPC;
 		notes = perf_blackbox_alloc_pages(box, 2 * slot >> PAGE_SHIFT);
 		if (!notes)
@@ -419,7 +427,7 @@ void perf_blackbox_remove(struct perf_persistent_session *s)
 	struct perf_blackbox_session *session;
 	struct perf_blackbox *box = s->box;
 
-	if (!box)
+	if (!box || perf_blackbox_has_died())
 		return;
 
 	session = perf_blackbox_session(box, s->box_entry);
@@ -428,7 +436,7 @@ void perf_blackbox_remove(struct perf_persistent_session *s)
 	perf_blackbox_free_pages(box, perf_blackbox_at(box, session->notes),
 				 2 * session->notes_size >> PAGE_SHIFT);
 	__clear_bit(s->box_entry, box->used_sessions);
-	if (bitmap_empty(box->used_sessions, box->super->max_sessions))
+	if (bitmap_empty(box->used_sessions, PERF_BLACKBOX_MAX_SESSIONS))
 		perf_blackbox_mark_clean(box);
 	spin_unlock_bh(&box->lock);
 }
@@ -485,11 +493,11 @@ void perf_blackbox_join(struct perf_persistent_event *pe)
 		return;
 
 	scoped_guard(spinlock_bh, &box->lock) {
-		nr = find_first_zero_bit(box->used_events, box->super->max_events);
-		if (nr < box->super->max_events)
+		nr = find_first_zero_bit(box->used_events, box->max_events);
+		if (nr < box->max_events)
 			__set_bit(nr, box->used_events);
 	}
-	if (nr == box->super->max_events) {
+	if (nr == box->max_events) {
 		pr_warn_ratelimited("region '%s' has no entry for another event\n",
 				    box->region->label);
 		return;
@@ -515,7 +523,7 @@ void perf_blackbox_leave(struct perf_persistent_event *pe)
 {
 	struct perf_blackbox *box = pe->session->box;
 
-	if (!box || pe->box_entry == PERF_BLACKBOX_NO_ENTRY)
+	if (!box || pe->box_entry == PERF_BLACKBOX_NO_ENTRY || perf_blackbox_has_died())
 		return;
 
 	spin_lock_bh(&box->lock);

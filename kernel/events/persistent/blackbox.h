@@ -78,6 +78,10 @@ struct perf_blackbox_notes_end {
  * @region: the region
  * @super: start of the image
  * @size: of the image in bytes
+ * @max_tasks: size of the table of tasks; this and the next two as in @super, which may be
+ *	       damaged at the death of the kernel
+ * @max_buffers: size of the directory of buffers
+ * @max_events: size of the directory of events
  * @lock: protects the members below and the directory in the image; taken in softirq
  *	  context by perf_blackbox_free_rb()
  * @heap: start of the heap
@@ -96,6 +100,9 @@ struct perf_blackbox {
 	struct perf_blackbox_region	*region;
 	struct perf_blackbox_super	*super;
 	size_t				size;
+	u32				max_tasks;
+	u32				max_buffers;
+	u32				max_events;
 	/* the members below, and the directory in the image */
 	spinlock_t			lock;
 	void				*heap;

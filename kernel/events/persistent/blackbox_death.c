@@ -26,8 +26,20 @@
  * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
  * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
  *
- * Until panic() stops the other CPUs, THAW still resumes the buffers of a session there, and
- * a session that ends there is still removed from the image.
+ * Until panic() stops the other CPUs, they may thaw or end a session. What the image says at
+ * the last act must stay:
+ *
+ *	last act				THAW
+ *
+ *	(A) STORE perf_blackbox_is_dead		STORE rb->paused = 0
+ *	STORE rb->paused = 1			(B) smp_mb()
+ *						LOAD perf_blackbox_is_dead
+ *						if it is set, STORE rb->paused = 1
+ *
+ * A is a full barrier, and pairs with B: either the last act pauses the buffer afterwards, or
+ * THAW does, with interrupts disabled in between. A session, event or buffer that ends after A
+ * keeps its entry and its memory. One that was about to be removed before may still lose its
+ * entry, as if it had ended earlier. Nothing new is placed, and no notes are taken.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.
@@ -38,10 +50,12 @@
  *	is bounded.
  *   4. Write back the caches.
  *
- * The list of images is only added to, and the memory of a buffer is never unmapped, so a
- * pointer that is read from perf_blackbox::buffers can be followed. At worst it points to
- * heap memory that was freed meanwhile, of which one word is then set to 1. The other CPUs
- * can hardly use this memory again within that moment, and not for anything but the image.
+ * The sizes of the arrays are taken from struct perf_blackbox: a stray write that led here may
+ * have damaged the superblock. The list of images is only added to, and the memory of a buffer
+ * is never unmapped, so a pointer that is read from perf_blackbox::buffers can be followed. At
+ * worst it points to heap memory that was freed meanwhile, of which one word is then set to 1.
+ * The other CPUs can hardly use this memory again within that moment, and not for anything but
+ * the image.
  *
  * Caches
  * ------
@@ -103,7 +117,7 @@ static void perf_blackbox_pause(struct perf_blackbox *box)
 	struct perf_buffer *rb;
 	u32 i;
 
-	for (i = 0; i < box->super->max_buffers; i++) {
+	for (i = 0; i < box->max_buffers; i++) {
 		rb = READ_ONCE(box->buffers[i]);
 		if (rb)
 			rb_toggle_paused(rb, true);
@@ -141,7 +155,7 @@ static bool perf_blackbox_add_task(struct perf_blackbox *box, struct task_struct
 	unsigned int flags;
 	pid_t pid, tgid;
 
-	if (nr == box->super->max_tasks ||
+	if (nr == box->max_tasks ||
 	    get_kernel_nofault(pid, &t->pid) || get_kernel_nofault(tgid, &t->tgid) ||
 	    get_kernel_nofault(flags, &t->flags) ||
 	    copy_from_kernel_nofault(comm, t->comm, sizeof(comm)))
@@ -186,7 +200,7 @@ static u32 perf_blackbox_list_tasks(struct perf_blackbox *box, bool *lost)
 
 	*lost = true;
 	rcu_read_lock();
-	for (i = 0; i <= box->super->max_tasks; i++) {
+	for (i = 0; i <= box->max_tasks; i++) {
 		if (get_kernel_nofault(pos, &pos->next))
 			break;
 		if (pos == &init_task.tasks) {
@@ -204,7 +218,7 @@ static u32 perf_blackbox_list_tasks(struct perf_blackbox *box, bool *lost)
 /* Without one, nothing is lost with the image: the next boot need not keep it. */
 static bool perf_blackbox_has_sessions(struct perf_blackbox *box)
 {
-	return !bitmap_empty(box->used_sessions, box->super->max_sessions);
+	return !bitmap_empty(box->used_sessions, PERF_BLACKBOX_MAX_SESSIONS);
 }
 
 static void perf_blackbox_mark_dead(struct perf_blackbox *box, u32 kind, const char *reason)
@@ -223,17 +237,18 @@ static void perf_blackbox_name_tasks(struct perf_blackbox *box)
 {
 	struct perf_blackbox_death *death = perf_blackbox_death(box);
 	bool lost;
-	u32 nr;
+	u32 nr, crc;
 
 	if (!perf_blackbox_has_sessions(box))
 		return;
 
 	nr = perf_blackbox_list_tasks(box, &lost);
+	crc = perf_blackbox_crc(perf_blackbox_tasks(box), nr * sizeof(struct perf_blackbox_task));
+	/* Invalid for a moment only: the reason of the death is in it. */
 	perf_blackbox_clear_entry(death);
 	death->nr_tasks = nr;
 	death->tasks_lost = lost;
-	death->tasks_crc = perf_blackbox_crc(perf_blackbox_tasks(box),
-					     nr * sizeof(struct perf_blackbox_task));
+	death->tasks_crc = crc;
 	perf_blackbox_publish_entry(death, sizeof(*death));
 }
 
@@ -241,6 +256,7 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 {
 	struct perf_blackbox *box;
 
+	/* A, matches B in perf_persistent_resume_buffer() */
 	if (atomic_cmpxchg(&perf_blackbox_is_dead, 0, 1))
 		return;
 
@@ -252,6 +268,19 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 		perf_blackbox_name_tasks(box);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_flush(box);
+}
+
+/**
+ * perf_blackbox_has_died - has the last act begun?
+ *
+ * What the images hold must not change any more.
+ *
+ * Context: any, NMI included.
+ * Return: true if it has.
+ */
+bool perf_blackbox_has_died(void)
+{
+	return atomic_read(&perf_blackbox_is_dead);
 }
 
 /**
@@ -283,7 +312,7 @@ static int perf_blackbox_on_oops(struct notifier_block *nb, unsigned long code, 
 	struct die_args *args = data;
 
 	/* Those on the way to the end are its consequences. */
-	if (code == DIE_OOPS && args->str && !atomic_read(&perf_blackbox_is_dead)) {
+	if (code == DIE_OOPS && args->str && !perf_blackbox_has_died()) {
 		strscpy(perf_blackbox_oops, args->str);
 		perf_blackbox_oops_time = local_clock();
 	}

@@ -95,7 +95,7 @@ struct perf_blackbox_death *perf_blackbox_death(struct perf_blackbox *box)
 
 struct perf_blackbox_task *perf_blackbox_tasks(struct perf_blackbox *box)
 {
-	return perf_blackbox_at(box, box->super->tasks);
+	return perf_blackbox_at(box, PERF_BLACKBOX_TASKS_OFFSET);
 }
 
 struct perf_blackbox_session *perf_blackbox_session(struct perf_blackbox *box, u32 nr)

@@ -138,6 +138,10 @@ static int perf_blackbox_store_notes(struct perf_blackbox *box, u32 nr, const vo
 
 	guard(mutex)(&box->notes_lock);
 
+	/* A second base would go to the slot that was the current one at the last act. */
+	if (perf_blackbox_has_died())
+		return -ESHUTDOWN;
+
 	if (data && (arg->flags & PERF_PERSISTENT_NOTES_ADD))
 		err = perf_blackbox_add_to_base(box, nr, data, arg->data_size);
 	else if (data)

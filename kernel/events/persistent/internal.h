@@ -350,6 +350,7 @@ void perf_blackbox_remove(struct perf_persistent_session *s);
 const struct perf_rb_memory *perf_blackbox_memory(struct perf_persistent_session *s);
 void perf_blackbox_join(struct perf_persistent_event *pe);
 void perf_blackbox_leave(struct perf_persistent_event *pe);
+bool perf_blackbox_has_died(void);
 long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, void __user *uarg);
 #else
 static inline void perf_blackbox_look(const char *label) { }
@@ -369,6 +370,11 @@ perf_blackbox_memory(struct perf_persistent_session *s)
 
 static inline void perf_blackbox_join(struct perf_persistent_event *pe) { }
 static inline void perf_blackbox_leave(struct perf_persistent_event *pe) { }
+
+static inline bool perf_blackbox_has_died(void)
+{
+	return false;
+}
 
 static inline long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd,
 				       void __user *uarg)
