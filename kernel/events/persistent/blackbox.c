@@ -3,6 +3,7 @@
  * Black box: sessions in memory that survives a reset
  *
  *	reserve_mem=SIZE:ALIGN:LABEL perf_persistent=NAME:EVENT[,EVENT..][:SIZE]@LABEL
+ *	reserve_mem=SIZE:ALIGN:LABEL perf_persistent=@LABEL
  *
  * The ring buffers of such a session lie in a reserved region, with everything that is needed
  * to read them without this kernel: which buffers there are, which events write to them, and
@@ -43,10 +44,10 @@
  *	  box->notes_lock
  *	    box->lock			softirqs disabled
  *
- * Only sessions that the command line starts are placed in a region, so entries are added at
- * boot, or by events that join such a session later. They get a buffer in the region if they
- * bring none along. A buffer that an event brings along stays where it is, and the event has
- * no entry.
+ * Sessions are placed in a region by the command line, and by the UNCLAIM that creates them.
+ * The command line has to name the region: ramoops and others use reserve_mem=, too. An event
+ * of such a session gets a buffer in the region if it brings none along. A buffer that an
+ * event brings along stays where it is, and the event has no entry.
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
@@ -57,6 +58,8 @@
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/trace_events.h>
@@ -170,13 +173,21 @@ static struct perf_buffer *perf_blackbox_alloc_rb(const struct perf_rb_memory *m
 
 	rb = perf_blackbox_reserve_rb(box, rb_pages + 1 + nr_pages, &nr);
 	if (!rb) {
-		pr_warn("region '%s' has no room for a buffer of %lu KiB\n", box->region->label,
-			(nr_pages << PAGE_SHIFT) >> 10);
+		/* Sessions that have just ended return their memory a grace period later. */
+		rcu_barrier();
+		rb = perf_blackbox_reserve_rb(box, rb_pages + 1 + nr_pages, &nr);
+	}
+	if (!rb) {
+		pr_warn_ratelimited("region '%s' has no room for a buffer of %lu KiB\n",
+				    box->region->label, (nr_pages << PAGE_SHIFT) >> 10);
 		return NULL;
 	}
 
 	page = rb;
-	memset(page, 0, (rb_pages + 1 + nr_pages) << PAGE_SHIFT);
+	for (i = 0; i < rb_pages + 1 + nr_pages; i++) {
+		clear_page(page + (i << PAGE_SHIFT));
+		cond_resched();
+	}
 	page += rb_pages << PAGE_SHIFT;
 	rb->user_page = page;
 	for (i = 0; i < nr_pages; i++) {
@@ -241,11 +252,16 @@ static int perf_blackbox_charge(struct perf_rb_charge *charge, unsigned long nr_
 
 static void perf_blackbox_free(struct perf_blackbox *box)
 {
-	bitmap_free(box->used_pages);
-	bitmap_free(box->used_sessions);
-	bitmap_free(box->used_events);
+	kvfree(box->used_pages);
+	kvfree(box->used_sessions);
+	kvfree(box->used_events);
 	kvfree(box->buffers);
 	kfree(box);
+}
+
+static unsigned long *perf_blackbox_alloc_bitmap(unsigned long bits)
+{
+	return kvcalloc(BITS_TO_LONGS(bits), sizeof(long), GFP_KERNEL);
 }
 
 static int perf_blackbox_set_up(struct perf_blackbox *box)
@@ -264,12 +280,12 @@ static int perf_blackbox_set_up(struct perf_blackbox *box)
 
 	box->heap = perf_blackbox_at(box, super->heap);
 	box->heap_pages = (box->size - super->heap) >> PAGE_SHIFT;
-	box->used_pages = bitmap_zalloc(box->heap_pages, GFP_KERNEL);
+	box->used_pages = perf_blackbox_alloc_bitmap(box->heap_pages);
 	box->max_tasks = super->max_tasks;
 	box->max_buffers = super->max_buffers;
 	box->max_events = super->max_events;
-	box->used_sessions = bitmap_zalloc(PERF_BLACKBOX_MAX_SESSIONS, GFP_KERNEL);
-	box->used_events = bitmap_zalloc(box->max_events, GFP_KERNEL);
+	box->used_sessions = perf_blackbox_alloc_bitmap(PERF_BLACKBOX_MAX_SESSIONS);
+	box->used_events = perf_blackbox_alloc_bitmap(box->max_events);
 	box->buffers = kvcalloc(box->max_buffers, sizeof(*box->buffers), GFP_KERNEL);
 	if (!box->used_pages || !box->used_sessions || !box->used_events || !box->buffers)
 		return -ENOMEM;
@@ -304,7 +320,8 @@ static struct perf_blackbox *perf_blackbox_take(struct perf_blackbox_region *reg
 
 	err = perf_blackbox_format(region, phys, box->size);
 	if (err) {
-		pr_warn("region '%s' is too small: %zu KiB\n", region->label, region->size >> 10);
+		pr_warn_ratelimited("region '%s' is too small: %zu KiB\n", region->label,
+				    region->size >> 10);
 		goto err_free;
 	}
 
@@ -331,13 +348,16 @@ err_free:
  * perf_blackbox_look - look what earlier boots have left in a region
  * @label: its label
  *
+ * From then on, sessions can be placed there.
+ *
  * Context: takes perf_persistent_mutex, may sleep.
+ * Return: 0; -ENODEV if there is no such region, -ENOMEM
  */
-void perf_blackbox_look(const char *label)
+int perf_blackbox_look(const char *label)
 {
 	guard(mutex)(&perf_persistent_mutex);
 
-	perf_blackbox_find_region(label);
+	return perf_blackbox_add_region(label);
 }
 
 static int perf_blackbox_add_session(struct perf_blackbox *box,
@@ -389,7 +409,8 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
  *
  * Context: perf_persistent_mutex is held; may sleep.
  * Return: 0; -ENODEV if there is no such region, -EBUSY if it is full of what kernels left at
- * their deaths, -ENOSPC if it is too small, -ENOMEM. The kernel's log says more.
+ * their deaths, -ENOSPC if it is too small, -ENOMEM. The kernel's log says more. -ESHUTDOWN while the
+ * kernel dies.
  */
 int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 {
@@ -399,11 +420,14 @@ int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
+	if (perf_blackbox_has_died())
+		return -ESHUTDOWN;
+
 	region = perf_blackbox_find_region(label);
-	if (IS_ERR(region)) {
-		pr_warn("there is no region '%s': reserve_mem=SIZE:ALIGN:%s is missing, or failed\n",
-			label, label);
-		return PTR_ERR(region);
+	if (!region) {
+		pr_warn_ratelimited("there is no region '%s': reserve_mem=SIZE:ALIGN:%s or perf_persistent=@%s is missing, or failed\n",
+				    label, label, label);
+		return -ENODEV;
 	}
 
 	box = perf_blackbox_take(region);
@@ -412,8 +436,20 @@ int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 
 	err = perf_blackbox_add_session(box, s);
 	if (err)
-		pr_warn("region '%s' has no room for session '%s'\n", label, s->name);
+		pr_warn_ratelimited("region '%s' has no room for session '%s'\n", label, s->name);
 	return err;
+}
+
+/**
+ * perf_blackbox_label - in which region does a session lie?
+ * @s: the session, which was placed before it was listed
+ *
+ * Context: any.
+ * Return: the label of the region, or NULL if it lies in ordinary memory
+ */
+const char *perf_blackbox_label(struct perf_persistent_session *s)
+{
+	return s->box ? s->box->region->label : NULL;
 }
 
 /**

@@ -32,7 +32,7 @@
 #define PERF_BLACKBOX_MAX_LAST	4
 
 /* Of reserve_mem=, with the terminating NUL */
-#define PERF_BLACKBOX_LABEL_LEN	16
+#define PERF_BLACKBOX_LABEL_LEN	PERF_PERSISTENT_LABEL_LEN
 
 /**
  * struct perf_blackbox_region - memory reserved by reserve_mem=
@@ -43,6 +43,7 @@
  * @generation: greatest of the images that were found
  * @last: images of earlier boots
  * @nr_last: how many
+ * @taken: physical address of the half for the image of this boot, or 0
  * @box: the image of this boot, or NULL; see perf_blackbox_take()
  */
 struct perf_blackbox_region {
@@ -53,6 +54,7 @@ struct perf_blackbox_region {
 	u64				generation;
 	struct perf_blackbox_last	*last[PERF_BLACKBOX_MAX_LAST];
 	unsigned int			nr_last;
+	phys_addr_t			taken;
 	struct perf_blackbox		*box;
 };
 
@@ -152,6 +154,7 @@ void perf_blackbox_clear_entry(void *entry);
 
 /* blackbox_last.c */
 struct perf_blackbox_region *perf_blackbox_find_region(const char *label);
+int perf_blackbox_add_region(const char *label);
 int perf_blackbox_choose_half(struct perf_blackbox_region *region, phys_addr_t *phys,
 			      size_t *size);
 

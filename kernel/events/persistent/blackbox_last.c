@@ -8,7 +8,7 @@
  * Search
  * ------
  *
- * The kernel learns of a region when the command line places a session there. It then
+ * The kernel learns of a region when the command line names it in perf_persistent=. It then
  * searches the region for images: at each page, for a superblock with magic, matching CRC,
  * its own physical address, and a size that fits. The search continues behind an image, so
  * that bytes within an image are not taken for another one. It finds images of a region that
@@ -19,8 +19,8 @@
  * ------------------
  *
  * An image whose kernel died (not clean, and not released) is kept: this boot does not write
- * over it. Of the halves without such an image, the one with the older image is taken. If
- * there is none, the placement fails (EBUSY): the two oldest deaths are kept until one of
+ * over it. Of the halves without such an image, the one with the older image is taken, for the
+ * first session of this boot. If there is none, the placement fails (EBUSY): the two oldest deaths are kept until one of
  * them is released.
  *
  * Access
@@ -28,7 +28,7 @@
  *
  *	/sys/bus/event_source/devices/persistent/last/
  *	  LABEL.N		bytes of the image number N, in the order of their addresses
- *	  LABEL.N.release	"1": the next boot may write over the image
+ *	  LABEL.N.release	"1": the image may be written over
  *
  * The files exist for all images that this boot has not written over. Records hold data of
  * all users and of the kernel. Hence the opener of a file needs CAP_PERFMON and
@@ -261,19 +261,15 @@ static void perf_blackbox_free_region(struct perf_blackbox_region *region)
 }
 
 /**
- * perf_blackbox_find_region - find a region, and what earlier boots left there
+ * perf_blackbox_find_region - find a region that perf_persistent= has named
  * @label: its label
  *
- * The first call for a region searches it.
- *
- * Context: perf_persistent_mutex is held; may sleep.
- * Return: the region, or -ENODEV if there is none of this name, or -ENOMEM
+ * Context: perf_persistent_mutex is held.
+ * Return: the region, or NULL
  */
 struct perf_blackbox_region *perf_blackbox_find_region(const char *label)
 {
 	struct perf_blackbox_region *region;
-	phys_addr_t start, size;
-	int err;
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
@@ -281,14 +277,32 @@ struct perf_blackbox_region *perf_blackbox_find_region(const char *label)
 		if (!strcmp(region->label, label))
 			return region;
 	}
+	return NULL;
+}
+
+/**
+ * perf_blackbox_add_region - search a region for what earlier boots left there
+ * @label: its label; nothing is done if it was added before
+ *
+ * Context: perf_persistent_mutex is held; may sleep.
+ * Return: 0, or -ENODEV if there is none of this name, or -ENOMEM
+ */
+int perf_blackbox_add_region(const char *label)
+{
+	struct perf_blackbox_region *region;
+	phys_addr_t start, size;
+	int err;
+
+	if (perf_blackbox_find_region(label))
+		return 0;
 
 	if (strlen(label) >= PERF_BLACKBOX_LABEL_LEN ||
 	    !reserve_mem_find_by_name(label, &start, &size))
-		return ERR_PTR(-ENODEV);
+		return -ENODEV;
 
 	region = kzalloc(sizeof(*region), GFP_KERNEL);
 	if (!region)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 
 	strscpy(region->label, label);
 	region->phys = PAGE_ALIGN(start);
@@ -298,11 +312,11 @@ struct perf_blackbox_region *perf_blackbox_find_region(const char *label)
 	err = perf_blackbox_search(region);
 	if (err) {
 		perf_blackbox_free_region(region);
-		return ERR_PTR(err);
+		return err;
 	}
 
 	list_add_tail(&region->entry, &perf_blackbox_regions);
-	return region;
+	return 0;
 }
 
 /* Take over a half: images that overlap it are not offered any more. */
@@ -359,6 +373,11 @@ int perf_blackbox_choose_half(struct perf_blackbox_region *region, phys_addr_t *
 	lockdep_assert_held(&perf_persistent_mutex);
 
 	*size = PAGE_ALIGN_DOWN(region->size / PERF_BLACKBOX_HALVES);
+	if (region->taken) {
+		*phys = region->taken;
+		return 0;
+	}
+
 	for (i = 0; i < PERF_BLACKBOX_HALVES; i++) {
 		half = region->phys + i * *size;
 		if (perf_blackbox_is_free(region, half, *size, &age) && age < oldest) {
@@ -368,11 +387,12 @@ int perf_blackbox_choose_half(struct perf_blackbox_region *region, phys_addr_t *
 	}
 
 	if (oldest == U64_MAX) {
-		pr_warn("region '%s' is full of what kernels left at their deaths: save last/%s.*, then write 1 to last/%s.*.release\n",
-			region->label, region->label, region->label);
+		pr_warn_ratelimited("region '%s' is full of what kernels left at their deaths: save last/%s.*, then write 1 to last/%s.*.release\n",
+				    region->label, region->label, region->label);
 		return -EBUSY;
 	}
 
 	perf_blackbox_take_over(region, *phys, *size);
+	region->taken = *phys;
 	return 0;
 }

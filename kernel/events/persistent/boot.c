@@ -4,12 +4,14 @@
  * from a module
  *
  *	perf_persistent=NAME:EVENT[,EVENT..][:SIZE][@LABEL]
+ *	perf_persistent=@LABEL
  *
  * An EVENT is a tracepoint, subsys:name, or a software event, by the name that perf uses.
  * Tracepoints and software events are recorded each time, cpu-clock 99 times a second.
  * There is a buffer of SIZE bytes (K, M; rounded up to a power of two; default 512K) for
  * each event on each CPU. The buffers lie in the region LABEL of reserve_mem=, or in ordinary
- * memory.
+ * memory. The second form starts no session, but allows user space to place sessions in the
+ * region. Without either, nothing writes to a region: reserve_mem= has other users.
  *
  * Such a session belongs to root: it is created with the kernel's credentials, charged to
  * root's user, and listed, opened and claimed as if root had created it with UNCLAIM. Its
@@ -41,7 +43,6 @@
 #include <linux/log2.h>
 #include <linux/perf_persistent.h>
 #include <linux/printk.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/string_helpers.h>
@@ -53,9 +54,6 @@
 
 /* How often cpu-clock is sampled per second. */
 #define PERF_PERSISTENT_FREQ	99
-
-/* Of the buffer of an event. */
-#define PERF_PERSISTENT_MAX_SIZE	SZ_1G
 
 static const struct {
 	const char	*name;
@@ -337,7 +335,7 @@ static void __init perf_persistent_start_param(char *param)
 	struct perf_persistent_starter st = { };
 	struct perf_persistent_session *s;
 	char *rest = what, *events;
-	int err = -EINVAL;
+	int err = -EINVAL, look = 0;
 
 	if (!what)
 		return;
@@ -346,7 +344,13 @@ static void __init perf_persistent_start_param(char *param)
 	st.label = rest;
 	/* Even if the session is not started: a death is to be found. */
 	if (st.label)
-		perf_blackbox_look(st.label);
+		look = perf_blackbox_look(st.label);
+	if (st.label && !*events) {
+		if (look)
+			pr_warn("cannot use the region of perf_persistent=%s: %pe\n", param,
+				ERR_PTR(look));
+		return;
+	}
 
 	st.name = strsep(&events, ":");
 	if (events)

@@ -47,6 +47,7 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/stddef.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
@@ -63,6 +64,7 @@
 
 /* Size of the data area of an event that comes without a buffer, in bytes. */
 #define PERF_PERSISTENT_DEFAULT_SIZE	(512UL << 10)
+#define PERF_PERSISTENT_MAX_SIZE	SZ_1G
 
 /**
  * enum perf_persistent_state - where a session is in its life, see session.c
@@ -344,8 +346,9 @@ int bpf_perf_persistent_freeze(const char *name__str);
 
 /* blackbox.c: memory that survives a reset */
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
-void perf_blackbox_look(const char *label);
+int perf_blackbox_look(const char *label);
 int perf_blackbox_place(struct perf_persistent_session *s, const char *label);
+const char *perf_blackbox_label(struct perf_persistent_session *s);
 void perf_blackbox_remove(struct perf_persistent_session *s);
 const struct perf_rb_memory *perf_blackbox_memory(struct perf_persistent_session *s);
 void perf_blackbox_join(struct perf_persistent_event *pe);
@@ -353,11 +356,19 @@ void perf_blackbox_leave(struct perf_persistent_event *pe);
 bool perf_blackbox_has_died(void);
 long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, void __user *uarg);
 #else
-static inline void perf_blackbox_look(const char *label) { }
+static inline int perf_blackbox_look(const char *label)
+{
+	return -EOPNOTSUPP;
+}
 
 static inline int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 {
 	return -EOPNOTSUPP;
+}
+
+static inline const char *perf_blackbox_label(struct perf_persistent_session *s)
+{
+	return NULL;
 }
 
 static inline void perf_blackbox_remove(struct perf_persistent_session *s) { }

@@ -17,11 +17,13 @@
 
 static void perf_persistent_check_abi(void)
 {
-	BUILD_BUG_ON(sizeof(struct perf_persistent_arg) != PERF_PERSISTENT_ARG_SIZE_VER0);
+	BUILD_BUG_ON(sizeof(struct perf_persistent_arg) != PERF_PERSISTENT_ARG_SIZE_VER1);
 	CHECK_OFFSET(perf_persistent_arg, size, 0);
 	CHECK_OFFSET(perf_persistent_arg, flags, 4);
 	CHECK_OFFSET(perf_persistent_arg, id, 8);
 	CHECK_OFFSET(perf_persistent_arg, name, 16);
+	CHECK_OFFSET(perf_persistent_arg, data_size, 80);
+	CHECK_OFFSET(perf_persistent_arg, label, 88);
 
 	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER1);
 	CHECK_OFFSET(perf_persistent_info, size, 0);
@@ -96,6 +98,12 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 
 	if (!arg.id && *arg.name && !perf_persistent_name_valid(arg.name))
 		return perf_persistent_refuse(-EINVAL, "the name is malformed or reserved");
+
+	if (arg.data_size > PERF_PERSISTENT_MAX_SIZE)
+		return perf_persistent_refuse(-EINVAL, "the buffer is larger than 1 GiB");
+
+	if (strnlen(arg.label, sizeof(arg.label)) == sizeof(arg.label))
+		return perf_persistent_refuse(-EINVAL, "the label has no end");
 
 	/* Before an id is taken. */
 	if (!arg.id && put_user(arg.id, &u->id))

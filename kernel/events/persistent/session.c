@@ -525,6 +525,14 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 	return s;
 }
 
+/* Who names no region means any. */
+static bool perf_persistent_lies_in(struct perf_persistent_session *s, const char *region)
+{
+	const char *label = perf_blackbox_label(s);
+
+	return !*region || (label && !strcmp(label, region));
+}
+
 static struct perf_persistent_session *
 perf_persistent_join(const struct perf_persistent_arg *arg)
 {
@@ -541,6 +549,12 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 
 	if (*arg->name && !perf_persistent_is_called(s, arg->name))
 		return ERR_PTR(-EINVAL);
+
+	if (!perf_persistent_lies_in(s, arg->label))
+		return ERR_PTR(perf_persistent_refuse(-EINVAL, "the session is elsewhere"));
+
+	if (perf_blackbox_label(s) && !perfmon_capable())
+		return ERR_PTR(perf_persistent_refuse(-EPERM, "a region takes CAP_PERFMON"));
 
 	if (perf_persistent_is_frozen(s))
 		return ERR_PTR(perf_persistent_refuse(-EBUSY, "the session is frozen"));
@@ -692,6 +706,9 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 	if (*arg->name && !perf_persistent_is_called(s, arg->name))
 		return -EINVAL;
 
+	if (!perf_persistent_lies_in(s, arg->label))
+		return -EINVAL;
+
 	if (!perf_persistent_sealed(s, pe->event))
 		return -EINVAL;
 
@@ -701,6 +718,33 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 
 	perf_persistent_set_running(s);
 	return 0;
+}
+
+/* The number of pages is a power of two. */
+static unsigned long perf_persistent_pages(u64 size)
+{
+	return roundup_pow_of_two(DIV_ROUND_UP(size ?: PERF_PERSISTENT_DEFAULT_SIZE, PAGE_SIZE));
+}
+
+/* A new session, with its place */
+static struct perf_persistent_session *perf_persistent_found(const char *name, const char *label)
+{
+	struct perf_persistent_session *s;
+	int err;
+
+	if (label && !perfmon_capable())
+		return ERR_PTR(perf_persistent_refuse(-EPERM, "a region takes CAP_PERFMON"));
+
+	s = perf_persistent_create(name);
+	if (IS_ERR(s) || !label)
+		return s;
+
+	err = perf_blackbox_place(s, label);
+	if (err) {
+		perf_persistent_end(s);
+		return ERR_PTR(perf_persistent_refuse(err, "the region has no place, see dmesg"));
+	}
+	return s;
 }
 
 static int perf_persistent_try_unclaim(struct perf_event *event,
@@ -721,11 +765,18 @@ static int perf_persistent_try_unclaim(struct perf_event *event,
 	if (err)
 		return err;
 
-	s = arg->id ? perf_persistent_join(arg) : perf_persistent_create(arg->name);
+	/* A mistake of the caller, so without a lock */
+	if (*arg->label && READ_ONCE(event->rb))
+		return perf_persistent_refuse(-EINVAL, "the buffer is not in the region");
+
+	if (arg->id)
+		s = perf_persistent_join(arg);
+	else
+		s = perf_persistent_found(arg->name, *arg->label ? arg->label : NULL);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 
-	err = perf_persistent_add(s, event, PERF_PERSISTENT_DEFAULT_SIZE >> PAGE_SHIFT,
+	err = perf_persistent_add(s, event, perf_persistent_pages(arg->data_size),
 				  !partial && s->state == PERF_PERSISTENT_BUILDING);
 	if (err) {
 		if (!arg->id)
@@ -785,24 +836,18 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 						     unsigned int nr, unsigned long size,
 						     const char *label)
 {
-	unsigned long nr_pages = DIV_ROUND_UP(size ?: PERF_PERSISTENT_DEFAULT_SIZE, PAGE_SIZE);
 	struct perf_persistent_session *s;
 	unsigned int i = 0;
 	int err;
 
 	guard(mutex)(&perf_persistent_mutex);
 
-	s = perf_persistent_create(name);
+	s = perf_persistent_found(name, label);
 	if (IS_ERR(s))
 		return s;
 
-	err = label ? perf_blackbox_place(s, label) : 0;
-	if (err)
-		goto err_add;
-
 	for (; i < nr; i++) {
-		err = perf_persistent_add(s, events[i], roundup_pow_of_two(nr_pages),
-					  i == nr - 1);
+		err = perf_persistent_add(s, events[i], perf_persistent_pages(size), i == nr - 1);
 		if (err)
 			goto err_add;
 

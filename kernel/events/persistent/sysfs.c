@@ -6,7 +6,7 @@
  *	  type, format/{id,index}	fields of perf_event_attr that select an event
  *	  events/NAME			the same for a session, for perf's parser
  *	  sessions/NAME/		one value per file, for the session's owner
- *	    id, owner, cpus, nr_events, memory, state
+ *	    id, owner, cpus, nr_events, memory, region, state
  *
  * The files only show state. session.c owns the session and its kobject, and calls this
  * file to list and unlist it.
@@ -157,6 +157,12 @@ static ssize_t session_memory_show(struct perf_persistent_session *s, char *page
 	return sysfs_emit(page, "%llu\n", perf_persistent_add_up(s).bytes);
 }
 
+/* Empty in ordinary memory */
+static ssize_t session_region_show(struct perf_persistent_session *s, char *page)
+{
+	return sysfs_emit(page, "%s\n", perf_blackbox_label(s) ?: "");
+}
+
 static ssize_t session_state_show(struct perf_persistent_session *s, char *page)
 {
 	return sysfs_emit(page, "%u\n", perf_persistent_add_up(s).state);
@@ -173,6 +179,7 @@ PERF_PERSISTENT_ATTR(owner, 0400);
 PERF_PERSISTENT_ATTR(cpus, 0400);
 PERF_PERSISTENT_ATTR(nr_events, 0400);
 PERF_PERSISTENT_ATTR(memory, 0400);
+PERF_PERSISTENT_ATTR(region, 0400);
 PERF_PERSISTENT_ATTR(state, 0400);
 
 static struct attribute *perf_persistent_session_attrs[] = {
@@ -181,6 +188,7 @@ static struct attribute *perf_persistent_session_attrs[] = {
 	&session_attr_cpus.attr,
 	&session_attr_nr_events.attr,
 	&session_attr_memory.attr,
+	&session_attr_region.attr,
 	&session_attr_state.attr,
 	NULL,
 };

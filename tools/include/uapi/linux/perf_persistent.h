@@ -14,6 +14,9 @@
 /* Size of a session's name, including the terminating NUL. */
 #define PERF_PERSISTENT_NAME_LEN	64
 
+/* Size of the label of a reserved region, including the terminating NUL. */
+#define PERF_PERSISTENT_LABEL_LEN	16
+
 /**
  * struct perf_persistent_arg - argument of %PERF_EVENT_IOC_UNCLAIM
  * @size: sizeof(struct perf_persistent_arg) of the caller
@@ -22,18 +25,25 @@
  *      out: id of the session
  * @name: name of the session to create, [A-Za-z_][A-Za-z0-9_-]*, NUL-terminated;
  *      empty: "event<id>"; when joining: empty, or the name of the session
+ * @data_size: size in bytes of the data area of the ring buffer that an event without one
+ *      gets, rounded up to a power of two pages; 0: 512 KiB; ignored if it has one
+ * @label: when creating: label of the reserved region for such ring buffers, NUL-terminated;
+ *      empty: ordinary memory; when joining: empty, or the label of the session's region
  */
 struct perf_persistent_arg {
 	__u32		size;
 	__u32		flags;
 	__aligned_u64	id;
 	char		name[PERF_PERSISTENT_NAME_LEN];
+	__aligned_u64	data_size;
+	char		label[PERF_PERSISTENT_LABEL_LEN];
 };
 
 /* perf_persistent_arg::flags: the session is still being built */
 #define PERF_PERSISTENT_PARTIAL		0x1
 
 #define PERF_PERSISTENT_ARG_SIZE_VER0	80
+#define PERF_PERSISTENT_ARG_SIZE_VER1	104	/* up to label */
 
 /**
  * struct perf_rb_reserved - argument of %PERF_EVENT_IOC_RESERVED_HEAD
