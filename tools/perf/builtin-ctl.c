@@ -129,6 +129,8 @@ static int print_list_json(const struct persistent_entry *entries, int nr)
 			else
 				json_writer__string(&w, columns[i].key, value);
 		}
+		if (entry->region && *entry->region)
+			json_writer__string(&w, "region", entry->region);
 		if (entry->window) {
 			json_writer__number(&w, "oldest", entry->oldest);
 			json_writer__number(&w, "newest", entry->newest);

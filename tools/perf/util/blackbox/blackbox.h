@@ -30,6 +30,7 @@ struct blackbox_options {
 
 int cmd_data_recover(int argc, const char **argv);
 int cmd_data_note(int argc, const char **argv);
+void blackbox__note(u64 id);
 int blackbox__recover(const struct blackbox_options *opts);
 
 #endif /* __PERF_BLACKBOX_H */

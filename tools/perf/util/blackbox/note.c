@@ -185,7 +185,7 @@ static void print_error(const char *name, int err)
 		       name);
 		break;
 	case -ENXIO:
-		pr_err("Session %s is not in a black box: add @LABEL to its perf_persistent= on the kernel's command line.\n",
+		pr_err("Session %s is not in a black box: create it with --reserve LABEL, or add @LABEL to its perf_persistent= on the kernel's command line.\n",
 		       name);
 		break;
 	case -ENOTTY:
@@ -232,17 +232,19 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 }
 
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
-static int note(const char *name, unsigned int every)
+static int note(const char *what, unsigned int every)
 {
 	struct persistent_session *ps;
 	struct evlist *evlist = NULL;
+	const char *name;
 	int fd, err = persistent__check_support();
 
 	if (err)
 		return err;
-	ps = persistent_session__open(name);
+	ps = persistent_session__open(what);
 	if (IS_ERR(ps))
 		return PTR_ERR(ps);
+	name = ps->name;
 	fd = persistent__open_session(ps->id);
 	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
 	if (!err) {
@@ -268,6 +270,21 @@ static int note(const char *name, unsigned int every)
 		close(fd);
 	persistent_session__close(ps);
 	return err;
+}
+
+/**
+ * blackbox__note - store notes with a session that was just created
+ * @id: its id
+ *
+ * The session records in any case. If its notes cannot be stored, a message tells why.
+ */
+void blackbox__note(u64 id)
+{
+	char what[32];
+
+	scnprintf(what, sizeof(what), "id=%llu", (unsigned long long)id);
+	if (note(what, 0))
+		pr_warning("The session records, but without notes: store them with perf data note NAME.\n");
 }
 
 static unsigned int note_every;

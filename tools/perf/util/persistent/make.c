@@ -21,6 +21,10 @@
  * The side-band is recorded on all CPUs, even if only some CPUs are sampled,
  * because tasks migrate.
  *
+ * With --reserve, the kernel allocates the buffers in a reserved region, when an event joins
+ * the session. They cannot be mapped before, and events cannot be redirected into them, so
+ * each event has a buffer of its own.
+ *
  * With -p or -t, each thread has these two buffers, because events that follow
  * different tasks cannot share one. Threads created later are not followed.
  *
@@ -79,12 +83,15 @@
  * @replace: end @existing
  * @id: id of the session after it was created
  * @tasks: the events follow tasks (-p, -t)
+ * @reserve: label of the region for the buffers, or NULL
+ * @region: label of the region of @existing, or NULL
  * @sample_size: bytes of a sample buffer
  * @memory: bytes of all buffers created
  * @nr_buffers: number of buffers
  * @nr_sideband: number of buffers for side-band
  * @nr_events: file descriptors given to the session
  * @fds: these file descriptors
+ * @sizes: bytes of the buffer that the kernel allocates for each of them, or 0
  */
 struct maker {
 	struct record_opts		*opts;
@@ -96,6 +103,8 @@ struct maker {
 	bool				add;
 	bool				replace;
 	bool				tasks;
+	const char			*reserve;
+	char				*region;
 	u64				id;
 	size_t				sample_size;
 	size_t				memory;
@@ -103,6 +112,7 @@ struct maker {
 	int				nr_sideband;
 	int				nr_events;
 	int				*fds;
+	u64				*sizes;
 };
 
 static int maker__find_existing(struct maker *m)
@@ -140,6 +150,13 @@ static int maker__find_existing(struct maker *m)
 	}
 	if (m->add)
 		m->id = id;
+
+	m->region = persistent__region(m->full_name);
+	if (m->region && m->add && !m->reserve)
+		m->reserve = m->region;
+	if (m->region && m->replace && !m->reserve)
+		pr_warning("The persistent session '%s' lies in the region '%s', the new one will not: use --reserve %s.\n",
+			   m->name, m->region, m->region);
 	return 0;
 }
 
@@ -289,6 +306,13 @@ static int maker__map(struct maker *m, int fd, size_t size)
 	char msg[STRERR_BUFSIZE];
 	int err;
 
+	if (m->reserve) {
+		m->sizes[m->nr_events] = size;
+		m->memory += size + page_size;
+		m->nr_buffers++;
+		return 0;
+	}
+
 	/*
 	 * The buffer stays mapped until this process exits: the session takes over
 	 * the buffer of its creator.
@@ -356,7 +380,7 @@ static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int thread)
 			continue;
 
 		fd = FD(evsel, idx, thread);
-		if (output_fd < 0) {
+		if (output_fd < 0 || m->reserve) {
 			err = maker__map(m, fd, m->sample_size);
 			output_fd = fd;
 		} else {
@@ -374,10 +398,12 @@ static int maker__prepare(struct maker *m)
 	int idx, err, nr_threads = perf_thread_map__nr(m->evlist->core.threads);
 	struct perf_cpu_map *cpus = m->evlist->core.all_cpus;
 	struct perf_cpu cpu;
+	size_t nr;
 
-	m->fds = calloc((size_t)perf_cpu_map__nr(cpus) * nr_threads * m->evlist->core.nr_entries,
-			sizeof(*m->fds));
-	if (!m->fds)
+	nr = (size_t)perf_cpu_map__nr(cpus) * nr_threads * m->evlist->core.nr_entries;
+	m->fds = calloc(nr, sizeof(*m->fds));
+	m->sizes = calloc(nr, sizeof(*m->sizes));
+	if (!m->fds || !m->sizes)
 		return -ENOMEM;
 
 	perf_cpu_map__for_each_cpu(cpu, idx, cpus) {
@@ -390,26 +416,74 @@ static int maker__prepare(struct maker *m)
 	return 0;
 }
 
-static int maker__unclaim(struct maker *m, int fd, u32 flags)
+static int maker__unclaim(struct maker *m, int i, u32 flags)
 {
 	struct perf_persistent_arg arg = {
-		.size  = sizeof(arg),
-		.flags = flags,
-		.id    = m->id,
+		.size	   = sizeof(arg),
+		.flags	   = flags,
+		.id	   = m->id,
+		.data_size = m->sizes[i],
 	};
 
 	scnprintf(arg.name, sizeof(arg.name), "%s", m->name);
-	if (ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg))
+	if (m->reserve)
+		scnprintf(arg.label, sizeof(arg.label), "%s", m->reserve);
+	if (ioctl(m->fds[i], PERF_EVENT_IOC_UNCLAIM, &arg))
 		return -errno;
 
 	m->id = arg.id;
 	return 0;
 }
 
+/* Return: was it an error of the region? */
+static bool maker__region_error(struct maker *m, int err)
+{
+	switch (err) {
+	case -ENODEV:
+		/* Also if the CPU of an event has gone offline, see @m->id */
+		if (m->id)
+			return false;
+		pr_err("There is no region '%s' for persistent sessions: boot with reserve_mem=SIZE:4096:%s perf_persistent=@%s, and see dmesg.\n",
+		       m->reserve, m->reserve, m->reserve);
+		return true;
+	case -ENOSPC:
+		pr_err("The region '%s' has no room for %zu KiB in %d buffers and for notes: use a smaller -m or fewer events, end another session there (perf ctl -l), or boot with a larger reserve_mem=.\n",
+		       m->reserve, m->memory / 1024, m->nr_buffers);
+		return true;
+	case -EBUSY:
+		if (m->id)
+			return false;
+		pr_err("The region '%s' is full of what kernels left at their deaths: save and release it with perf data recover --release.\n",
+		       m->reserve);
+		return true;
+	case -EPERM:
+		pr_err("No permission to record to the region '%s': run with CAP_PERFMON.\n",
+		       m->reserve);
+		return true;
+	case -EINVAL:
+		if (!m->add)
+			return false;
+		pr_err("The persistent session '%s' does not lie in the region '%s', or one of the events cannot be persistent: see perf ctl -l.\n",
+		       m->name, m->reserve);
+		return true;
+	case -EOPNOTSUPP:
+	case -E2BIG:
+		if (m->id && err == -EOPNOTSUPP)
+			return false;
+		pr_err("This kernel cannot place a session in a region: boot one with CONFIG_PERF_PERSISTENT_BLACKBOX.\n");
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void maker__unclaim_error(struct maker *m, int err)
 {
 	char msg[STRERR_BUFSIZE];
 	int max;
+
+	if (m->reserve && maker__region_error(m, err))
+		return;
 
 	switch (err) {
 	case -EEXIST:
@@ -456,7 +530,7 @@ static int maker__hand_over(struct maker *m)
 	int i, err = 0;
 
 	for (i = 0; i < m->nr_events; i++) {
-		err = maker__unclaim(m, m->fds[i], flags);
+		err = maker__unclaim(m, i, flags);
 		if (err)
 			goto out_undo;
 	}
@@ -470,7 +544,7 @@ static int maker__hand_over(struct maker *m)
 
 	/* Complete the session. */
 	if (!m->add)
-		err = maker__unclaim(m, m->fds[0], 0);
+		err = maker__unclaim(m, 0, 0);
 	if (!err)
 		return 0;
 
@@ -500,7 +574,7 @@ static int maker__rehearse(struct maker *m)
 	scnprintf(name, sizeof(name), "_replace-%d", getpid());
 	m->name = name;
 	for (int i = 0; !err && i < m->nr_events; i++)
-		err = maker__unclaim(m, m->fds[i], PERF_PERSISTENT_PARTIAL);
+		err = maker__unclaim(m, i, PERF_PERSISTENT_PARTIAL);
 	m->name = real_name;
 
 	/* Ending the old session allows one more. */
@@ -585,9 +659,11 @@ static void maker__print(struct maker *m)
 		m->nr_events, m->nr_buffers, m->memory / 1024);
 	fprintf(stderr, "(per %s %zu KiB for samples", m->tasks ? "thread" : "CPU",
 		m->sample_size / 1024);
+	if (m->reserve)
+		fprintf(stderr, " of each event");
 	if (m->nr_sideband)
 		fprintf(stderr, ", %d KiB for side-band", PERSISTENT_SIDEBAND_SIZE / 1024);
-	fprintf(stderr, ") ]\n");
+	fprintf(stderr, ")%s%s ]\n", m->reserve ? " in region " : "", m->reserve ?: "");
 	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->full_name);
 	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->full_name);
 }
@@ -610,6 +686,7 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		.name	 = p->make,
 		.add	 = p->add,
 		.replace = p->replace,
+		.reserve = p->reserve,
 		.tasks	 = opts->target.pid || opts->target.tid,
 		.sample_size = opts->mmap_pages == UINT_MAX ? PERSISTENT_SAMPLE_SIZE :
 			       (size_t)opts->mmap_pages * page_size,
@@ -629,12 +706,16 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		err = maker__prepare(&m);
 	if (!err)
 		err = maker__commit(&m);
+	p->made = m.id;
+	p->placed = m.reserve;
 	if (!err && !quiet) {
 		maker__learn_name(&m);
 		maker__print(&m);
 	}
 
 	free(m.fds);
+	free(m.sizes);
+	free(m.region);
 	persistent_session__close(m.existing);
 	/* Do not unmap the buffers: the session must take them over. */
 	evlist__close(evlist);

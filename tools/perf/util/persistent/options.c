@@ -11,6 +11,7 @@
 #include "../record.h"
 #include "../target.h"
 
+#include <internal/lib.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
@@ -155,6 +156,18 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 		return -EINVAL;
 	}
 
+	if (p->reserve && (!*p->reserve || strlen(p->reserve) >= PERF_PERSISTENT_LABEL_LEN)) {
+		pr_err("'%s' is not the label of a reserved region: reserve_mem=SIZE:ALIGN:LABEL takes labels of up to %d characters.\n",
+		       p->reserve, PERF_PERSISTENT_LABEL_LEN - 1);
+		return -EINVAL;
+	}
+
+	if (p->reserve && opts->mmap_pages != UINT_MAX &&
+	    (u64)opts->mmap_pages * page_size > PERSISTENT_RESERVE_MAX) {
+		pr_err("A buffer in a reserved region has at most 1 GiB: use a smaller -m.\n");
+		return -EINVAL;
+	}
+
 	if (p->output) {
 		pr_err("-P does not write a file, so it does not support -o. Use -o when reading the session: perf record -e persistent/%s/.\n",
 		       p->make);
@@ -269,8 +282,8 @@ int persistent_opts__check(struct persistent_opts *p, struct evlist *evlist,
 		return -EINVAL;
 	}
 
-	if (!p->make && (p->add || p->replace)) {
-		pr_err("--add and --replace require -P NAME.\n");
+	if (!p->make && (p->add || p->replace || p->reserve)) {
+		pr_err("--add, --replace and --reserve require -P NAME.\n");
 		return -EINVAL;
 	}
 

@@ -61,6 +61,7 @@ struct persistent_session {
  * @nr_events: number of its events
  * @memory: bytes of all its buffers
  * @owner: user id of its owner
+ * @region: label of the region that its buffers lie in; "" in ordinary memory
  * @state: in words
  * @window: seconds that it reaches back
  * @oldest: time of the oldest record of the window, in ns
@@ -75,6 +76,7 @@ struct persistent_entry {
 	char			*nr_events;
 	char			*memory;
 	char			*owner;
+	char			*region;
 	char			*state;
 	char			*window;
 	u64			oldest;
@@ -97,6 +99,9 @@ struct persistent_window {
 #define PERSISTENT_SAMPLE_SIZE		(512 * 1024)
 #define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
 
+/* Most that the kernel allocates for a buffer */
+#define PERSISTENT_RESERVE_MAX		(1ULL << 30)
+
 /* Below the mount point of sysfs */
 #define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
 
@@ -111,6 +116,7 @@ bool persistent__id_exists(u64 id);
 void persistent__print_open_error(const char *what, int err);
 bool persistent__find_own(const char *name, char full[PERF_PERSISTENT_NAME_LEN]);
 bool persistent__is_readable(const char *name);
+char *persistent__region(const char *name);
 const char *persistent__name_error(const char *name);
 const char *persistent__new_name_error(const char *name);
 const char *persistent__state_name(u32 state);
@@ -158,16 +164,20 @@ void persistent_live__delete(struct persistent_live *live);
  * @make: name of the session to make (-P)
  * @add: add the events to a session that exists (--add)
  * @replace: end a session of that name first (--replace)
+ * @reserve: label of the reserved region for its buffers (--reserve)
  * @read: name of the session to read, or "id=ID" (-e persistent/NAME/)
  * @other_events: -e named other events as well
  * @output: -o named a file
  * @kill: end the session when it has been read (--kill)
  * @no_buildid: write no table of build-ids
  * @recorder: what is read is for a flight recorder (-M), which may compress it
+ * @made: out: id of the session that was made
+ * @placed: out: its buffers lie in a reserved region
  */
 struct persistent_opts {
 	const char	*make;
 	char		*read;
+	const char	*reserve;
 	bool		add;
 	bool		replace;
 	bool		other_events;
@@ -175,11 +185,13 @@ struct persistent_opts {
 	bool		kill;
 	bool		no_buildid;
 	bool		recorder;
+	u64		made;
+	bool		placed;
 };
 
 static inline bool persistent_opts__used(const struct persistent_opts *p)
 {
-	return p->make || p->read || p->add || p->replace || p->kill;
+	return p->make || p->read || p->add || p->replace || p->reserve || p->kill;
 }
 
 int persistent_opts__parse_event(struct persistent_opts *p, const char *str);

@@ -113,6 +113,21 @@ bool persistent__is_readable(const char *name)
 }
 
 /**
+ * persistent__region - in which reserved region does a session lie?
+ * @name: its name
+ *
+ * Return: its label, for free(), or NULL if it lies in ordinary memory or this user may not know
+ */
+char *persistent__region(const char *name)
+{
+	char *label = session_file(name, "region");
+
+	if (label && !*label)
+		zfree(&label);
+	return label;
+}
+
+/**
  * persistent__find_id - find a session by its name
  * @name: its name; also without the user in front, see name.c
  * @id: set to its id
@@ -194,6 +209,7 @@ static void entry__exit(struct persistent_entry *entry)
 	zfree(&entry->cpus);
 	zfree(&entry->nr_events);
 	zfree(&entry->memory);
+	zfree(&entry->region);
 	zfree(&entry->owner);
 	zfree(&entry->state);
 	zfree(&entry->window);
@@ -241,6 +257,7 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 		e.nr_events = session_file(d->d_name, "nr_events");
 		e.memory    = session_file(d->d_name, "memory");
 		e.owner	    = session_file(d->d_name, "owner");
+		e.region    = session_file(d->d_name, "region");
 		e.state	    = session_state(d->d_name);
 		/* The session has ended in the meantime: drop what was read. */
 		if (!persistent__find_id(d->d_name, &id) || id != e.id) {
