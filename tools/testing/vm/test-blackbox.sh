@@ -9,13 +9,17 @@
 #
 # The boots, and how each of them ends:
 #
-#	1  panic in a task		box.0 is written
+#	1  panic in a task		box.0 is written, and spare.0, which is no death
 #	2  reset from outside		box.1; QEMU saves the memory at this moment
 #	3  orderly restart		both are full: no session; box.1 is released
 #	4  orderly restart		box.1
 #	5  panic in an NMI		box.1 again; box.0 is released
 #	6  triple fault			box.0
-#	7  the end
+#	7  panic, and what comes after	sessions are placed by perf, after a release
+#	8  the end
+#
+# The last one is told by blackbox_late what to do between the last act of the kernel and the
+# stop of its CPU: that takes a machine with a thread for each CPU.
 #
 # The results are in a file of the host's, as a machine that dies loses what it is about to
 # print. The guest asks the host for what only the host can do, by lines that begin with
@@ -35,15 +39,19 @@ SELFTESTS=$BUILD/patched/selftests
 PARAMS=(
 	reserve_mem=8M:4096:box
 	reserve_mem=64K:4096:tiny
+	reserve_mem=1M:4096:spare
+	reserve_mem=64K:4096:hidden
 	perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
 	perf_persistent=brief:task:task_rename:4K@box
 	perf_persistent=large:cpu-clock:16M@box
 	perf_persistent=small:cpu-clock@tiny
 	perf_persistent=nowhere:cpu-clock@no_such_label
+	perf_persistent=@spare
+	perf_persistent=@no_such_region
 	unknown_nmi_panic
 	nokaslr
 )
-BOOTS=7
+BOOTS=8
 
 # What the reader says of an image of the last boot, with the marker of boot $2
 read_image()
@@ -81,10 +89,11 @@ tells_death()
 		grep -qE '^task 2 2 kthreadd kernel$' /tmp/text
 }
 
-# No record is newer than the death.
+# No record is newer than the death. $1: the clock of the records, mono or perf's
 ends_with_death()
 {
-	awk '/^death/ { for (i = 1; i < NF; i++) if ($i == "time") death = $(i + 1) }
+	awk -v clock="${1:-time}" '
+	     /^death/ { for (i = 1; i < NF; i++) if ($i == clock) death = $(i + 1) }
 	     /^buffer/ { for (i = 1; i < NF; i++) if ($i == "newest" && $(i + 1) > death) bad = 1 }
 	     END { exit bad || !death }' /tmp/text || { cat /tmp/text; return 1; }
 }
@@ -133,7 +142,7 @@ holds()
 	local image
 	for image; do
 		printf '%s\n' "$image" "$image.release"
-	done | diff - <(ls $LAST)
+	done | diff - <(cd $LAST && printf '%s\n' box.*)
 }
 
 holds_nothing()
@@ -158,6 +167,7 @@ errors_are_told()
 {
 	dmesg | grep "perf_persistent: there is no region 'no_such_label'" &&
 		dmesg | grep -E 'cannot start perf_persistent=nowhere:.*: -(ENODEV|19)' &&
+		dmesg | grep -E 'cannot use the region of perf_persistent=@no_such_region: -(ENODEV|19)' &&
 		dmesg | grep "perf_persistent: region 'tiny' is too small" &&
 		dmesg | grep -E 'cannot start perf_persistent=small:.*: -(ENOSPC|28)' &&
 		dmesg | grep "region 'box' has no room for a buffer of 16384 KiB" &&
@@ -322,7 +332,7 @@ lists()
 		return
 	fi
 	printf '%s\n' "$@" |
-		diff - <(sed '1,/^LAST BOOT/d; /^Recover/,$d' /tmp/list |
+		diff - <(sed '1,/^LAST BOOT/d; /^Recover/,$d; /^spare/d' /tmp/list |
 			awk '{ print $1, $3, $4 }') &&
 		grep -xF 'Recover what was recorded: perf data recover -o FILE' /tmp/list
 }
@@ -356,18 +366,113 @@ ask()
 	return 1
 }
 
-# Two tasks that keep both CPUs in system calls; their name is "load". Before, the buffers are
-# written several times over.
+reserve_errors()
+{
+	says "There is no region 'hidden' for persistent sessions: boot with reserve_mem=" \
+		-P x --reserve hidden &&
+		says 'has no room for .* KiB in .* buffers: use a smaller -m' -P x --reserve box \
+			-m 16M &&
+		says 'at most 1 GiB' -P x --reserve box -m 2G &&
+		says 'is not the label of a reserved region' -P x --reserve sixteen_letters_ &&
+		says '--reserve require -P' --reserve box &&
+		perf record -q -P x -e cpu-clock -C 0 &&
+		says "'x' does not lie in the region 'box'" -P x --add --reserve box &&
+		perf ctl -d x
+}
+
+# says PATTERN OPTION...: perf record fails with that message, and leaves no session
+says()
+{
+	if perf record "${@:2}" -e cpu-clock -a >/tmp/said 2>&1 || ! grep -E -e "$1" /tmp/said; then
+		cat /tmp/said
+		return 1
+	fi
+}
+
+# A session that perf makes lies in the region, has notes, and is listed with it.
+reserves()
+{
+	perf record -P "$1" --reserve box -m 64K \
+		-e raw_syscalls:sys_enter,task:task_rename,printk:console -a 2>/tmp/made || {
+		cat /tmp/made
+		return 1
+	}
+	cat /tmp/made
+	grep -E 'stored [1-9][0-9]* bytes with session' /tmp/made &&
+		grep 'for side-band) in region box' /tmp/made &&
+		[ "$(cat "$DEVICE/sessions/$1/region")" = box ] &&
+		perf ctl -l --json | grep "\"$1\".*\"region\": \"box\""
+}
+
+reserves_again()
+{
+	perf record -q -P other --reserve box -m 16K -e task:task_rename -C 0 &&
+		perf record -q -P other --replace --reserve box -m 16K -e task:task_rename -C 0 &&
+		perf record -q -P other --add -m 16K -e cpu-clock -C 1 &&
+		[ "$(cat $DEVICE/sessions/other/region)" = box ] || return 1
+	perf record -P other --replace -m 16K -e cpu-clock -C 1 2>&1 |
+		grep "lies in the region 'box', the new one will not" &&
+		[ -z "$(cat $DEVICE/sessions/other/region)" ] && perf ctl -d other
+}
+
+# The image that holds the session
+holding()
+{
+	local image
+	for image in box.0 box.1; do
+		"$SELFTESTS/blackbox_read" "$LAST/$image" 2>/dev/null |
+			grep -qE "^session [0-9]+ $1\$" && echo "$image"
+	done
+}
+
+# Buffer $1 has lost from $2 to $3 records.
+has_lost()
+{
+	awk -v nr="$1" -v from="$2" -v to="$3" '
+		/^state of/ && $3 == nr && $NF >= from && $NF <= to { found = 1 }
+		END { exit !found }' /tmp/text
+}
+
+# When blackbox_late acted, the buffers were paused. It has thawed "frozen" and ended "late",
+# which "late" and "witness" tell, the buffers 8 and 10. The image is as it was before.
+keeps_late()
+{
+	"$SELFTESTS/blackbox_read" -t -f too-late "$LAST/$1" >/tmp/text || { cat /tmp/text; return 1; }
+	if ! grep -qx 'state dead' /tmp/text || ! grep -qE '^session [0-9]+ late$' /tmp/text ||
+	   ! grep -qE '^session [0-9]+ frozen$' /tmp/text ||
+	   ! grep -A1 '^notes of frozen: base number 1' /tmp/text | grep -qx 'base 6 before' ||
+	   [ "$(grep -c '^event ' /tmp/text)" != 11 ] ||
+	   [ "$(grep -c '^state of .* paused 1 ' /tmp/text)" != 11 ] ||
+	   ! grep -qx 'found 0 too-late' /tmp/text ||
+	   ! has_lost 8 1000 1500 || ! has_lost 10 2000 3000; then
+		cat /tmp/text
+		return 1
+	fi
+}
+
+# The formats of the tracepoints come from the notes, the names from both.
+recovers_placed()
+{
+	perf data recover -q -o /tmp/placed.data --session live --last "$1" || return 1
+	"$BUILD/base/bin/perf" script -i /tmp/placed.data -F comm,event,trace >/tmp/samples \
+		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
+	grep -cE '^ *load .*raw_syscalls:sys_enter: *NR ' /tmp/samples &&
+		grep -q 'message-7-' /tmp/samples
+}
+
+# start_load NUMBER [CPU...]: a task on each CPU that keeps it in system calls; its name is
+# "load". Before, the buffers are written several times over.
 start_load()
 {
-	local cpu
+	local cpu cpus=("${@:2}")
+	[ ${#cpus[@]} != 0 ] || cpus=(0 1)
 	cp "$(command -v dd)" /tmp/load
-	for cpu in 0 1; do
-		taskset -c $cpu /tmp/load if=/dev/zero of=/dev/null bs=1 count=2000 2>/dev/null
-		taskset -c $cpu /tmp/load if=/dev/zero of=/dev/null bs=1 2>/dev/null &
+	for cpu in "${cpus[@]}"; do
+		taskset -c "$cpu" /tmp/load if=/dev/zero of=/dev/null bs=1 count=2000 2>/dev/null
+		taskset -c "$cpu" /tmp/load if=/dev/zero of=/dev/null bs=1 2>/dev/null &
 	done
-	for cpu in 0 1; do
-		taskset -c $cpu bash -c "echo message-$1- >/dev/kmsg
+	for cpu in "${cpus[@]}"; do
+		taskset -c "$cpu" bash -c "echo message-$1- >/dev/kmsg
 			echo marker-$1- >/proc/self/comm"
 	done
 }
@@ -475,6 +580,26 @@ boot_7()
 	tap_run "triple fault: tasks have the names of the notes" names_by_notes box.0
 	tap_run "two deaths: both are shown, again" holds box.0 box.1
 	tap_run "two deaths: the unit recovers and releases both" unit_recovers
+	tap_run "perf record --reserve says what is wrong" reserve_errors
+	tap_run "perf record places a session in the released half" reserves live
+	tap_run "perf record --replace and --add place events there as well" reserves_again
+}
+
+death_7()
+{
+	"$SELFTESTS/blackbox_late" box >/tmp/late 2>&1 &
+	eventually grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
+	start_load 7 0
+	taskset -c 0 bash -c 'echo c >/proc/sysrq-trigger'
+}
+
+boot_8()
+{
+	local live
+	live=$(holding live)
+	tap_run "panic, after which sessions are thawed and ended" keeps_late "$live"
+	tap_run "its records are whole, and no record is newer" ends_with_death mono
+	tap_run "perf recovers the session that perf has placed, with names" recovers_placed "$live"
 	ask stop
 }
 
@@ -535,7 +660,7 @@ host()
 	local rc=0
 	mkdir -p "$OUT"
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
-	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=${VARIANT:-patched} SMP=2 ACCEL=single \
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=${VARIANT:-patched} SMP=2 ACCEL=multi \
 		MEM='' ICOUNT='' APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
@@ -546,6 +671,9 @@ host()
 	fi
 	! grep -q '^not ok' "$OUT/tap"
 }
+
+# torture-deaths.sh takes what is above.
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
 if [ "${1-}" = guest ]; then
 	guest

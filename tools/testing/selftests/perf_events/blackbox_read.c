@@ -137,9 +137,9 @@ static void read_death(bool tasks)
 	if (!death)
 		return;
 
-	printf("death kind %u cpu %d pid %d comm %s tasks %u time %llu reason %s\n",
+	printf("death kind %u cpu %d pid %d comm %s tasks %u time %llu mono %llu reason %s\n",
 	       death->kind, death->cpu, death->pid, death->comm, death->nr_tasks,
-	       death->clock.perf, death->reason);
+	       death->clock.perf, death->clock.mono, death->reason);
 	task = at(super->tasks, death->nr_tasks * super->task_size);
 	if (!task || death->nr_tasks > super->max_tasks ||
 	    crc32(task, death->nr_tasks * super->task_size) != death->tasks_crc) {
@@ -305,12 +305,18 @@ struct sample {
 	__u64			period;
 };
 
+static void check_time(__u64 now, __u32 nr, __u64 *time)
+{
+	if (now > *time)
+		error("buffer %u: time %llu before %llu", nr, now, *time);
+	*time = now;
+}
+
 static void check_sample(const struct sample *s, const struct perf_blackbox_buffer *buffer,
 			 __u32 nr, __u64 *time)
 {
 	const struct perf_blackbox_event *event = find_event(s->id, nr);
 	const struct perf_event_attr *attr;
-	unsigned int i;
 	__u64 type;
 
 	if (!event) {
@@ -327,11 +333,38 @@ static void check_sample(const struct sample *s, const struct perf_blackbox_buff
 	}
 	if ((__s32)s->cpu != buffer->cpu)
 		error("buffer %u: CPU %u", nr, s->cpu);
-	if (s->time > *time)
-		error("buffer %u: time %llu before %llu", nr, s->time, *time);
-	*time = s->time;
+	check_time(s->time, nr, time);
+}
+
+/* Other records end with what sample_id_all adds: 8 bytes for each bit of these. */
+#define SAMPLE_ID_BEHIND_TIME	(PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | \
+				 PERF_SAMPLE_IDENTIFIER)
+
+static void check_other(const struct perf_event_header *header, __u32 nr, __u64 *time)
+{
+	const __u64 *end = (const void *)header + header->size;
+	const struct perf_blackbox_event *event = find_event(end[-1], nr);
+	const struct perf_event_attr *attr;
+	int behind;
+
+	if (!event) {
+		error("buffer %u: a record of id %llu", nr, end[-1]);
+		return;
+	}
+	attr = (const void *)event->attr;
+	behind = __builtin_popcountll(attr->sample_type & SAMPLE_ID_BEHIND_TIME);
+	if (header->size < sizeof(*header) + 8 * (behind + 1))
+		error("buffer %u: a record of %u bytes", nr, header->size);
+	else
+		check_time(end[-1 - behind], nr, time);
+}
+
+static void find_texts(const struct perf_event_header *header)
+{
+	unsigned int i;
+
 	for (i = 0; i < nr_texts; i++) {
-		if (memmem(s, s->header.size, texts[i], strlen(texts[i])))
+		if (memmem(header, header->size, texts[i], strlen(texts[i])))
 			found[i]++;
 	}
 }
@@ -382,6 +415,9 @@ static void read_buffer(const struct perf_blackbox_buffer *buffer, __u32 nr)
 		records++;
 		if (header->type == PERF_RECORD_SAMPLE)
 			check_sample((const void *)header, buffer, nr, &time);
+		else
+			check_other(header, nr, &time);
+		find_texts(header);
 		if (records == 1)
 			newest = time;
 	}

@@ -3,7 +3,9 @@
  * A session in a black box, while the kernel lives: its notes, its memory, and who may do
  * what. The kernel was started with
  *
- *	reserve_mem=SIZE:ALIGN:LABEL perf_persistent=box:EVENTS@LABEL
+ *	reserve_mem=SIZE:ALIGN:box perf_persistent=box:EVENTS@box
+ *	reserve_mem=SIZE:ALIGN:spare perf_persistent=@spare
+ *	reserve_mem=SIZE:ALIGN:hidden
  *
  * The notes that the last test leaves are looked for after a reset by
  * tools/testing/vm/test-blackbox.sh.
@@ -14,8 +16,12 @@
 
 #include "../kselftest_harness.h"
 #include "persistent_session.h"
+#include "persistent_spaces.h"
 
 #define SESSION		"box"
+#define REGION		"box"
+#define SPARE		"spare"
+#define HIDDEN		"hidden"
 
 /* More buffers than a region of this test has room for */
 #define MANY		64
@@ -209,6 +215,147 @@ TEST_F(box, memory_returns)
 		usleep(10000);
 	}
 	EXPECT_EQ(first, nr);
+}
+
+static int64_t place(int fd, uint64_t id, const char *name, const char *label, uint64_t size)
+{
+	struct perf_persistent_arg arg = {
+		.size		= sizeof(arg),
+		.id		= id,
+		.data_size	= size,
+	};
+
+	snprintf(arg.name, sizeof(arg.name), "%s", name);
+	/* May be too long */
+	memcpy(arg.label, label, strnlen(label, sizeof(arg.label)));
+	return ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg) ? -1 : (int64_t)arg.id;
+}
+
+/* A session of a user program: of the size it asks for, in the region, with notes. */
+TEST_F(box, placed_by_unclaim)
+{
+	int fd = open_comm(0), other = open_comm(0), session;
+	struct perf_persistent_info inf;
+	int64_t id;
+	char *base;
+
+	id = place(fd, 0, "placed", SPARE, 3 * PAGE);
+	ASSERT_LT(0, id) TH_LOG("%s", strerror(errno));
+	EXPECT_STREQ(SPARE, sysfs("sessions/%s/region", "placed"));
+	EXPECT_STREQ(REGION, sysfs("sessions/%s/region", SESSION));
+
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(4 * PAGE, inf.data_size);
+	base = map(fd, inf.data_size, PROT_READ);
+	ASSERT_NE(MAP_FAILED, base);
+	leave_record("placed");
+	EXPECT_TRUE(recorded(base, "placed"));
+
+	session = open_session(id);
+	ASSERT_LE(0, session);
+	EXPECT_EQ(0, write_notes(session, 0, "x", 1, NULL));
+
+	/* Those that join name the region or none. */
+	EXPECT_EQ(-1, place(other, id, "", REGION, PAGE));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(id, place(other, id, "", SPARE, PAGE));
+	ASSERT_EQ(0, info(other, &inf));
+	EXPECT_EQ(PAGE, inf.data_size);
+
+	EXPECT_EQ(0, session_end(session));
+	munmap(base, 5 * PAGE);
+	close(session);
+	close(other);
+	close(fd);
+}
+
+/* Nothing is left of what fails: the name is free afterwards, and the region has room. */
+TEST_F(box, refused_place)
+{
+	struct {
+		const char	*label;
+		uint64_t	size;
+		int		error;
+	} bad[] = {
+		{ "no_such_label",	PAGE,		ENODEV	},
+		/* Reserved, but for something else */
+		{ HIDDEN,		PAGE,		ENODEV	},
+		{ "sixteen_letters_",	PAGE,		EINVAL	},
+		{ SPARE,		(1ULL << 30) + 1, EINVAL },
+		{ SPARE,		1ULL << 30,	ENOSPC	},
+		{ SPARE,		1ULL << 20,	ENOSPC	},
+	};
+	int fd = open_comm(0), ordinary = open_comm(0), mapped = open_comm(0);
+	int64_t id;
+
+	for (size_t i = 0; i < 20 * ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-1, place(fd, 0, "bad", bad[i % ARRAY_SIZE(bad)].label,
+				    bad[i % ARRAY_SIZE(bad)].size));
+		EXPECT_EQ(bad[i % ARRAY_SIZE(bad)].error, errno);
+	}
+
+	id = place(ordinary, 0, "bad", "", PAGE);
+	ASSERT_LT(0, id);
+	EXPECT_STREQ("", sysfs("sessions/%s/region", "bad"));
+	EXPECT_EQ(-1, place(fd, id, "", SPARE, PAGE));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(id, claim(ordinary));
+	close(ordinary);
+
+	/* A buffer elsewhere would be lost without a word. */
+	ASSERT_NE(MAP_FAILED, map(mapped, PAGE, PROT_READ));
+	EXPECT_EQ(-1, place(mapped, 0, "bad", SPARE, 0));
+	EXPECT_EQ(EINVAL, errno);
+	close(mapped);
+
+	id = place(fd, 0, "bad", SPARE, PAGE);
+	ASSERT_LT(0, id);
+	EXPECT_EQ(id, claim(fd));
+	close(fd);
+}
+
+/* What has just ended makes room at once: half of the region and more, again and again. */
+TEST_F(box, place_again)
+{
+	int64_t id;
+	int i, fd;
+
+	for (i = 0; i < 20; i++) {
+		fd = open_comm(0);
+		id = place(fd, 0, "again", SPARE, 256 << 10);
+		ASSERT_LT(0, id) TH_LOG("%d: %s", i, strerror(errno));
+		EXPECT_EQ(id, claim(fd));
+		close(fd);
+	}
+}
+
+static int place_refused(int64_t id, int fd)
+{
+	return drop_capabilities() ? 99 : refused(EPERM, place(fd, id, "", SPARE, PAGE));
+}
+
+static int place_new_refused(int64_t id, int fd)
+{
+	return refused(EPERM, place(fd, 0, "theirs", SPARE, PAGE));
+}
+
+/* A region is not for users without CAP_PERFMON, not even as owners of a session there. */
+TEST_F(box, place_takes_perfmon)
+{
+	int fd = open_comm(0), joining = open_comm(0);
+	long paranoid = read_long(PARANOID);
+	int64_t id;
+
+	/* Anybody may have such an event; a place in the region is another matter. */
+	ASSERT_EQ(0, write_long(PARANOID, -1));
+	EXPECT_EQ(0, as_nobody(place_new_refused, 0, fd));
+	id = place(fd, 0, "placed", SPARE, PAGE);
+	ASSERT_LT(0, id);
+	EXPECT_EQ(0, as_user(0, place_refused, id, joining));
+	write_long(PARANOID, paranoid);
+	EXPECT_EQ(id, claim(fd));
+	close(joining);
+	close(fd);
 }
 
 /* For after the reset: this is the base, with two additions, and none of the one before. */

@@ -104,6 +104,16 @@ TEST_F(errors, arg)
 	EXPECT_REFUSED(E2BIG, ioctl(self->fd, PERF_EVENT_IOC_UNCLAIM, &u));
 	EXPECT_REFUSED(E2BIG, ioctl(self->fd, PERF_EVENT_IOC_UNCLAIM, big));
 
+	/* Of the first version: the label is not part of it. */
+	u.arg.size = PERF_PERSISTENT_ARG_SIZE_VER0;
+	u.arg.label[0] = 'x';
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_UNCLAIM, &u));
+	EXPECT_LT(0, claim(self->fd));
+	close(self->fd);
+	self->fd = open_comm(0);
+	u.arg.id = 0;
+	u.arg.label[0] = 0;
+
 	u.arg.size = sizeof(u.arg);
 	u.arg.flags = 2;
 	EXPECT_REFUSED(EINVAL, ioctl(self->fd, PERF_EVENT_IOC_UNCLAIM, &u));

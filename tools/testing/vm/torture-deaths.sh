@@ -1,0 +1,178 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A machine that dies DEATHS times, in all ways in which it can, at random moments, and what the
+# next boot recovers each time. Every second time, sessions are made, claimed, frozen and
+# thawed meanwhile, notes are stored, and images of earlier boots are read (blackbox_churn).
+#
+# usage: torture-deaths.sh		on the host
+#	 torture-deaths.sh guest	in the guest
+#
+# DEATHS=100 SEED=1: how many, and where the random numbers begin. KINDS: the ways, of those in
+# death(). VARIANT=debug has more of them.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/test-blackbox.sh
+. "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
+
+DEATHS=${DEATHS:-100}
+SEED=${SEED:-1}
+VARIANT=${VARIANT:-patched}
+KINDS=${KINDS:-panic nmi triple reset}
+# With LKDTM: an oops, a BUG(), and a panic in an interrupt
+[ "$VARIANT" != debug ] || KINDS+=" oops bug irq"
+BOOTS=$((DEATHS + 1))
+PROVOKE=/sys/kernel/debug/provoke-crash
+# shellcheck disable=SC2054 # the commas are the parameters'
+PARAMS=(
+	reserve_mem=8M:4096:box
+	perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
+	unknown_nmi_panic
+	nokaslr
+	deaths="$DEATHS"
+	seed="$SEED"
+	kinds="${KINDS// /,}"
+)
+
+# param NAME: what the host has put on the command line of the guest
+param()
+{
+	sed -nE "s/.* $1=([^ ]*).*/\1/p" /proc/cmdline
+}
+
+# kind NUMBER: how boot NUMBER ends
+kind()
+{
+	local kinds
+	read -ra kinds <<<"$KINDS"
+	RANDOM=$((SEED * 1000 + $1))
+	echo "${kinds[RANDOM % ${#kinds[@]}]}"
+}
+
+# The only image of a death that was not released
+dead()
+{
+	perf ctl -l --json | sed -nE 's/.*"kind": "image", "name": "([^"]*)".*"death": true.*/\1/p'
+}
+
+# The session from boot is complete, whatever others were doing. Others are consistent: the
+# reader fails for a record that is torn, out of order or of no event.
+is_whole()
+{
+	read_image "$1" "$2" || return 1
+	if [ "$(grep -cE '^event .* session 0 ' /tmp/text)" != 6 ] ||
+	   ! grep -qx 'session 0 box' /tmp/text ||
+	   ! grep -qE "^found [1-9][0-9]* marker-$2-" /tmp/text ||
+	   ! grep -qE "^found [1-9][0-9]* message-$2-" /tmp/text; then
+		cat /tmp/text
+		return 1
+	fi
+}
+
+# fits KIND: state and reason of the image are those of such a death
+fits()
+{
+	case $1 in
+	triple | reset)
+		grep -qx 'state live' /tmp/text && tells_no_death
+		;;
+	*)
+		# The reason of an oops is what the oops was about.
+		declare -A reason=([panic]='sysrq triggered crash' [nmi]='NMI' [oops]='Fatal exception'
+			[bug]='Fatal exception' [irq]='dumptest|Fatal exception in interrupt')
+		grep -qx 'state dead' /tmp/text && ends_with_death time &&
+			! grep -E '^state of .* paused 0' /tmp/text &&
+			grep -qE "^death kind 1 .* reason .*(${reason[$1]})" /tmp/text &&
+			grep -qE '^task [0-9]+ [0-9]+ load$' /tmp/text
+		;;
+	esac || {
+		cat /tmp/text
+		return 1
+	}
+}
+
+# Each record becomes a sample, and the image is released.
+recovers_all()
+{
+	local nr
+	perf data recover -q -f --session box -o /tmp/box.data --last "$1" || return 1
+	"$BUILD/base/bin/perf" script -i /tmp/box.data -F comm,event >/tmp/samples \
+		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
+	nr=$(awk '/^event .* session 0 / { own[$7] = 1 }
+		  /^buffer/ && own[$2] { n += $6 }
+		  END { print n }' /tmp/text)
+	echo "$nr records, $(wc -l </tmp/samples) samples"
+	[ "$nr" -gt 1000 ] && [ "$(wc -l </tmp/samples)" = "$nr" ] &&
+		grep -q '^ *load .*raw_syscalls:sys_enter' /tmp/samples &&
+		perf data recover -q -f --release -o /tmp/all.data --last "$1"
+}
+
+# The boot before, number $1, has died of $2.
+survives()
+{
+	local image
+	image=$(dead)
+	echo "$image"
+	[ "$(wc -w <<<"$image")" = 1 ] && is_whole "$image" "$1" && fits "$2" || return 1
+	[ "$2" != reset ] || is_same "$image" "$OUT/memory" || return 1
+	recovers_all "$image" && [ -z "$(dead)" ]
+}
+
+boot()
+{
+	local died
+	if [ "$1" != 1 ]; then
+		died=$(kind $(($1 - 1)))
+		tap_run "death $(($1 - 1)), $died: recovered whole" survives $(($1 - 1)) "$died"
+		tap_run "boot $1: is recording" is_recording
+	fi
+	# Without a session there is nothing to die for.
+	if [ ! -e "$DEVICE/sessions/box" ]; then
+		ask stop
+		echo b >/proc/sysrq-trigger
+	fi
+	[ "$1" != $BOOTS ] || ask stop
+}
+
+death()
+{
+	local address
+	address=$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")
+	start_load "$1"
+	perf data note -q box
+	if (($1 % 2)); then
+		"$SELFTESTS/blackbox_churn" box box >/tmp/churn 2>&1 &
+		eventually grep -q churning /tmp/churn
+	fi
+	RANDOM=$((SEED * 2000 + $1))
+	sleep "0.$((RANDOM % 90 + 10))"
+	if grep 'not ok\|Bail' /tmp/churn 2>/dev/null; then
+		ask stop
+		echo b >/proc/sysrq-trigger
+	fi
+	case $(kind "$1") in
+	panic) echo c >/proc/sysrq-trigger ;;
+	nmi) ask nmi ;;
+	triple) echo b >/proc/sysrq-trigger ;;
+	reset) ask reset "$address" ;;
+	oops) echo EXCEPTION >"$PROVOKE"/DIRECT ;;
+	bug) echo BUG >"$PROVOKE"/DIRECT ;;
+	irq) echo PANIC >"$PROVOKE"/INT_HARDWARE_ENTRY ;;
+	esac
+	sleep 600
+}
+
+if [ "${1-}" = guest ]; then
+	DEATHS=$(param deaths)
+	SEED=$(param seed)
+	KINDS=$(param kinds | tr , ' ')
+	BOOTS=$((DEATHS + 1))
+	for ((i = 1; i <= BOOTS; i++)); do
+		eval "boot_$i() { boot $i; }"
+		[ $i = $BOOTS ] || eval "death_$i() { death $i; }"
+	done
+	guest
+else
+	OUT=${OUT:-$BUILD/out/deaths}
+	export OUT TIMEOUT=${TIMEOUT:-$((300 + 120 * DEATHS))}
+	host
+fi
