@@ -97,7 +97,7 @@ recovers_all()
 	perf data recover -q -f --session box -o /tmp/box.data --last "$1" || return 1
 	"$BUILD/base/bin/perf" script -i /tmp/box.data -F comm,event >/tmp/samples \
 		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
-	nr=$(awk '/^event .* session 0 / { own[$7] = 1 }
+	nr=$(awk '/^event .* session 0 / { own[$8] = 1 }
 		  /^buffer/ && own[$2] { n += $6 }
 		  END { print n }' /tmp/text)
 	echo "$nr records, $(wc -l </tmp/samples) samples"
