@@ -223,7 +223,7 @@ class Tests:
         try:
             function()
             print('ok %d %s' % (self.n, name), flush=True)
-        except Exception as err:  # whatever it is, it is this test's
+        except (Exception, SystemExit) as err:  # whatever it is, it is this test's
             self.bad += 1
             print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
             print('not ok %d %s' % (self.n, name), flush=True)
@@ -869,6 +869,21 @@ def nothing_stays(t):
     same('files', [f for f in os.listdir(t.directory.name) if f.startswith('stays')], [])
 
 
+def own_modules(t):
+    """Modules of others that have the names of ours"""
+    elsewhere, before = os.path.join(t.directory.name, 'elsewhere'), list(sys.path)
+    os.mkdir(elsewhere)
+    with open(os.path.join(elsewhere, 'cells.py'), 'w', encoding='utf-8') as f:
+        f.write('raise SystemExit("this module is not ours")\n')
+    sys.modules.pop('cells', None)
+    sys.path.insert(0, elsewhere)
+    try:
+        make(t.scripts, os.path.join(t.directory.name, 'own'), samples=0)
+    finally:
+        sys.path[:] = before
+        sys.modules.pop('cells', None)
+
+
 def runs(t):
     """On and off the CPU as the summary has them"""
     told = Told(t, 'runs')
@@ -1117,6 +1132,7 @@ def main():
                 ('a window of 10 ms', short_window, False),
                 ('a task is clicked', task_clicked, False),
                 ('nothing stays of a page that could not be written', nothing_stays, False),
+                ('a module of the same name elsewhere', own_modules, False),
                 ('nothing to show is said', empty, False),
                 ('without d3 the rest works', without_library, False),
                 ('lanes of tasks, and histograms of their waits', lanes, False),

@@ -35,7 +35,8 @@ import sys
 from collections import Counter, defaultdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, 'incident'))
+# First, as there may be other modules of these names.
+sys.path.insert(0, os.path.join(HERE, 'incident'))
 from cells import Cells, LEVELS  # pylint: disable=wrong-import-position
 
 NSEC = 1000000000
