@@ -3,8 +3,9 @@
 """
 Report a dump of the flight recorder: perf script report incident -i DUMP
 
-perf calls process_event() for each sample and trace_unhandled() for each tracepoint, in the
-order of time. They are stored in a Recording:
+perf calls process_sample() for each sample and trace_unhandled() for each tracepoint, in the
+order of time. It numbers call chains by callchain_node(). Without that, process_event() gets the
+call chain itself. They are stored in a Recording:
 
     Symbols   numbered frames and call chains, as a tree of (parent, frame)
     Samples   six numbers per sample, in columns: (time, CPU, event, task, chain, cgroup)
@@ -131,16 +132,19 @@ class Symbols:
             n = self.raw[key] = self.frames.number((label, dso, self.kind(dso)))
         return n
 
+    def node(self, caller, name, dso):
+        return self.chains.number((caller, self.frame(name, dso)))
+
     def chain(self, sample):
         entries = sample.get('callchain')
+        if isinstance(entries, int):
+            return entries
         chain = self.EMPTY
         if not entries:
-            frame = self.frame(sample.get('symbol'), sample.get('dso'))
-            return self.chains.number((chain, frame))
-        number = self.chains.number
+            return self.node(chain, sample.get('symbol'), sample.get('dso'))
         for entry in reversed(entries):
             symbol = entry.get('sym')
-            chain = number((chain, self.frame(symbol and symbol['name'], entry.get('dso'))))
+            chain = self.node(chain, symbol and symbol['name'], entry.get('dso'))
         return chain
 
     def state(self, chain, state):
@@ -174,9 +178,13 @@ class Samples:
     def __len__(self):
         return len(self.time)
 
-    def add(self, *values):
-        for column, value in zip(self.columns, values):
-            column.append(value)
+    def add(self, time, cpu, event, task, chain, cgroup):
+        self.time.append(time)
+        self.cpu.append(cpu)
+        self.event.append(event)
+        self.task.append(task)
+        self.chain.append(chain)
+        self.cgroup.append(cgroup)
 
     def in_order(self):
         """Tuples, the oldest first"""
@@ -322,9 +330,14 @@ class Recording:
         return self.traced if self.traced.by_cpu else self.told
 
     def seen(self, cpu, time):
-        self.lose(cpu, time)
-        self.last[cpu] = max(time, self.last.get(cpu, time))
-        self.first[cpu] = min(time, self.first.get(cpu, time))
+        if self.losses:
+            self.lose(cpu, time)
+        if cpu not in self.first:
+            self.first[cpu] = self.last[cpu] = time
+        elif time > self.last[cpu]:
+            self.last[cpu] = time
+        elif time < self.first[cpu]:
+            self.first[cpu] = time
 
     def lose(self, cpu, until):
         """
@@ -357,42 +370,49 @@ class Recording:
             return self.tasks.items[self.tid_task[tid]]
         return pid, tid, comm
 
-    def event(self, s, clock):
-        event = self.events.number(s['ev_name'].rstrip(':'))
+    def event(self, name, clock):
+        event = self.events.number(name.rstrip(':'))
         self.clocks[event] = clock
         return event
 
-    def sample(self, s, clock, switch=None):
+    def clock(self, name, attr):
+        event_type, _, config = struct.unpack_from('=IIQ', attr)
+        return self.event(name, clock_rank(name, event_type, config))
+
+    def sample(self, s, event, switch=None):
         where = s['sample']
-        time, tid = where['time'], where['tid']
-        cpu = -1 if where['cpu'] in NO_ID else where['cpu']
+        return self.add(where['time'], where['cpu'], where['pid'], where['tid'], s['comm'], event,
+                        self.symbols.chain(s), where.get('cgroup', ''), switch)
+
+    def add(self, time, cpu, pid, tid, comm, event, chain, cgroup, switch=None):
+        if cpu in NO_ID:
+            cpu = -1
         self.seen(cpu, time)
-        event = self.event(s, clock)
-        task = self.task(*self.who(where['pid'], tid, s['comm']))
-        chain = self.symbols.chain(s)
-        cgroup = self.cgroups.number(where.get('cgroup', ''))
+        # Mostly, the task is the one that last had the id.
+        task = self.tid_task.get(tid)
+        if task is None or self.tasks.items[task] != (pid, tid, comm):
+            task = self.task(*self.who(pid, tid, comm))
+        cgroup = self.cgroups.number(cgroup)
         self.samples.add(time, cpu, event, task, chain, cgroup)
         if tid not in NO_ID:
             if switch is not None and (switch or tid) and self.same_ids is not False:
                 self.same_ids = switch == tid
             if self.same_ids:
                 self.traced.sampled(cpu, tid)
-            self.told.sampled(cpu, tid)
+            if self.told.met:
+                self.told.sampled(cpu, tid)
         return time, cpu, task, chain, cgroup
-
-    def clock(self, s):
-        event_type, _, config = struct.unpack_from('=IIQ', s['attr'])
-        self.sample(s, clock_rank(s['ev_name'], event_type, config))
 
     def tracepoint(self, fields, s):
         name = s['ev_name'].rstrip(':')
+        event = self.event(name, 0)
         if name != 'sched:sched_switch':
-            time = self.sample(s, 0)[0]
+            time = self.sample(s, event)[0]
             if name in WAKEUPS and not self.of_some(s):
                 self.wakeups = True
                 self.traced.wake(time, fields['pid'])
             return
-        time, cpu, task, chain, cgroup = self.sample(s, 0, fields['prev_pid'])
+        time, cpu, task, chain, cgroup = self.sample(s, event, fields['prev_pid'])
         if self.of_some(s):
             self.partial_switches = True
         else:
@@ -979,8 +999,16 @@ def trace_end():
         write_page(figures, counted, args.output or args.input + '.html')
 
 
+def callchain_node(caller, name, dso):
+    return recording.symbols.node(caller, name, dso)
+
+
+def sample_event(name, attr):
+    return recording.clock(name, attr)
+
+
 def process_event(event):
-    recording.clock(event)
+    recording.sample(event, recording.clock(event['ev_name'], event['attr']))
 
 
 def trace_unhandled(_name, _context, fields, event):
@@ -1005,3 +1033,5 @@ if hasattr(sys.stdout, 'reconfigure'):
     sys.stdout.reconfigure(errors='backslashreplace')
 machine = Machine(args.input)
 recording = Recording(*machine.side_band())
+# What perf calls most
+process_sample = recording.add

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Samples for scripts that count them.
+ *
+ * process_event() gets a dictionary of some thirty items, and two more for each frame of the
+ * call chain. To make them takes several times as long as to resolve the call chain. A script
+ * that has all of these functions gets numbers instead:
+ *
+ *	callchain_node(caller, name, dso)
+ *		Return the number of a function that is called by the node @caller, 0 if it is
+ *		the outermost one. @name is None if there is no symbol, @dso if there is no
+ *		map. The call chain of a sample is the number of its last node, also as
+ *		'callchain' in the dictionaries of tracepoints.
+ *	sample_event(name, attr)
+ *		Return the number of an event. It is called once for each.
+ *	process_sample(time, cpu, pid, tid, comm, event, callchain, cgroup)
+ *		A sample of an event that is no tracepoint, instead of process_event().
+ *
+ * The numbers of nodes are kept in a table in which a node can take the place of another one;
+ * then the script is asked again. Symbols can be freed: a node is the same only if its name is.
+ */
+#include "python-samples.h"
+
+#include "../addr_location.h"
+#include "../callchain.h"
+#include "../cgroup.h"
+#include "../dso.h"
+#include "../evsel.h"
+#include "../map.h"
+#include "../sample.h"
+#include "../symbol.h"
+#include "../thread.h"
+#include "../trace-event.h"
+
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODE_BITS	16
+#define MOST_FRAMES	1024
+
+struct node {
+	const struct symbol	*sym;
+	const struct dso	*dso;
+	char			*name;
+	unsigned long		caller;
+	unsigned long		number;
+	bool			known;
+};
+
+static struct {
+	bool		asked;
+	PyObject	*node;
+	PyObject	*event;
+	PyObject	*sample;
+	struct node	*nodes;
+	PyObject	**events;
+	int		nr_events;
+} script;
+
+static PyObject *find(PyObject *dict, const char *name)
+{
+	PyObject *function = PyDict_GetItemString(dict, name);
+
+	return function && PyCallable_Check(function) ? function : NULL;
+}
+
+static bool is_wanted(PyObject *dict)
+{
+	if (!script.asked) {
+		script.asked = true;
+		script.node = find(dict, "callchain_node");
+		script.event = find(dict, "sample_event");
+		script.sample = find(dict, "process_sample");
+		if (script.node && script.event && script.sample)
+			script.nodes = calloc(1U << NODE_BITS, sizeof(*script.nodes));
+	}
+	return script.nodes;
+}
+
+/* Takes the reference of @args */
+static PyObject *call(PyObject *function, PyObject *args)
+{
+	PyObject *value = args ? PyObject_CallObject(function, args) : NULL;
+
+	if (!value) {
+		PyErr_Print();
+		Py_FatalError("problem in Python trace event handler");
+	}
+	Py_DECREF(args);
+	return value;
+}
+
+static PyObject *text(const char *value)
+{
+	if (!value)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeUTF8(value, strlen(value), "replace");
+}
+
+static unsigned long ask_number(unsigned long caller, const char *name, const char *dso)
+{
+	PyObject *value = call(script.node,
+			       Py_BuildValue("(kNN)", caller, text(name), text(dso)));
+	unsigned long number = PyLong_AsUnsignedLong(value);
+
+	Py_DECREF(value);
+	if (number == (unsigned long)-1)
+		Py_FatalError("callchain_node() must return a number");
+	return number;
+}
+
+static const char *dso_name(const struct map_symbol *ms, bool caller)
+{
+	const struct dso *dso = ms->map ? map__dso(ms->map) : NULL;
+
+	if (!dso)
+		return ms->map ? "[unknown]" : NULL;
+	if (caller && symbol_conf.show_kernel_path && dso__long_name(dso))
+		return dso__long_name(dso);
+	return dso__name(dso);
+}
+
+static unsigned long number_of(unsigned long caller, const struct map_symbol *ms, bool whole)
+{
+	const struct dso *dso = ms->map ? map__dso(ms->map) : NULL;
+	const char *name = ms->sym ? ms->sym->name : NULL;
+	u64 key = ((u64)(uintptr_t)ms->sym >> 3) * 31 + ((u64)(uintptr_t)dso >> 4) * 17 + caller;
+	struct node *n = &script.nodes[key * 11400714819323198485llu >> (64 - NODE_BITS)];
+
+	if (n->known && n->sym == ms->sym && n->dso == dso && n->caller == caller &&
+	    (!name || !strcmp(n->name, name)))
+		return n->number;
+	free(n->name);
+	*n = (struct node){
+		.sym	= ms->sym,
+		.dso	= dso,
+		.name	= name ? strdup(name) : NULL,
+		.caller	= caller,
+		.number	= ask_number(caller, name, dso_name(ms, whole)),
+	};
+	n->known = n->name || !name;
+	return n->number;
+}
+
+static unsigned long read_chain(struct perf_sample *sample, struct evsel *evsel,
+				struct addr_location *al)
+{
+	const struct map_symbol *frames[MOST_FRAMES], at = { .map = al->map, .sym = al->sym };
+	struct callchain_cursor *cursor = get_tls_callchain_cursor();
+	struct callchain_cursor_node *node;
+	unsigned long number = 0;
+	int nr = 0;
+
+	if (symbol_conf.use_callchain && sample->callchain && cursor &&
+	    !thread__resolve_callchain(al->thread, cursor, evsel, sample, NULL, NULL,
+				       scripting_max_stack)) {
+		callchain_cursor_commit(cursor);
+		while (nr < MOST_FRAMES && (node = callchain_cursor_current(cursor))) {
+			frames[nr++] = &node->ms;
+			callchain_cursor_advance(cursor);
+		}
+	}
+	if (!nr)
+		return number_of(0, &at, false);
+	while (nr--)
+		number = number_of(number, frames[nr], true);
+	return number;
+}
+
+/**
+ * python_samples__callchain - the number of a call chain
+ * @dict: what the script defines
+ * @sample: the sample
+ * @evsel: of the sample
+ * @al: where it was taken
+ *
+ * Return: a new reference, or NULL if the script does not ask for numbers.
+ */
+PyObject *python_samples__callchain(PyObject *dict, struct perf_sample *sample,
+				    struct evsel *evsel, struct addr_location *al)
+{
+	return is_wanted(dict) ? PyLong_FromUnsignedLong(read_chain(sample, evsel, al)) : NULL;
+}
+
+/* Borrowed */
+static PyObject *event_of(struct evsel *evsel)
+{
+	const struct perf_event_attr *attr = &evsel->core.attr;
+	int idx = evsel->core.idx;
+
+	if (idx >= script.nr_events) {
+		PyObject **events = reallocarray(script.events, idx + 1, sizeof(*events));
+
+		if (!events)
+			Py_FatalError("couldn't keep the numbers of events");
+		memset(events + script.nr_events, 0,
+		       (idx + 1 - script.nr_events) * sizeof(*events));
+		script.events = events;
+		script.nr_events = idx + 1;
+	}
+	if (!script.events[idx])
+		script.events[idx] =
+			call(script.event,
+			     Py_BuildValue("(NN)", text(evsel__name(evsel)),
+					   PyBytes_FromStringAndSize((const char *)attr,
+								     sizeof(*attr))));
+	return script.events[idx];
+}
+
+static const char *cgroup_of(const struct perf_sample *sample, struct evsel *evsel)
+{
+	struct cgroup *cgroup;
+
+	if (!(evsel->core.attr.sample_type & PERF_SAMPLE_CGROUP))
+		return "";
+	cgroup = cgroup__find(evsel__env(evsel), sample->cgroup);
+	return cgroup ? cgroup->name : "unknown";
+}
+
+/**
+ * python_samples__process - give a sample to the script
+ * @dict: what the script defines
+ * @sample: the sample, of an event that is no tracepoint
+ * @evsel: of the sample
+ * @al: where it was taken
+ *
+ * Return: false if the script does not ask for numbers.
+ */
+bool python_samples__process(PyObject *dict, struct perf_sample *sample, struct evsel *evsel,
+			     struct addr_location *al)
+{
+	PyObject *args, *event;
+
+	if (!is_wanted(dict))
+		return false;
+	args = PyTuple_New(8);
+	if (!args)
+		Py_FatalError("couldn't create Python tuple");
+	event = event_of(evsel);
+	Py_INCREF(event);
+	PyTuple_SET_ITEM(args, 0, PyLong_FromUnsignedLongLong(sample->time));
+	PyTuple_SET_ITEM(args, 1, PyLong_FromLong((s32)sample->cpu));
+	PyTuple_SET_ITEM(args, 2, PyLong_FromLong((s32)sample->pid));
+	PyTuple_SET_ITEM(args, 3, PyLong_FromLong((s32)sample->tid));
+	PyTuple_SET_ITEM(args, 4, text(thread__comm_str(al->thread)));
+	PyTuple_SET_ITEM(args, 5, event);
+	PyTuple_SET_ITEM(args, 6, PyLong_FromUnsignedLong(read_chain(sample, evsel, al)));
+	PyTuple_SET_ITEM(args, 7, text(cgroup_of(sample, evsel)));
+	Py_DECREF(call(script.sample, args));
+	return true;
+}
