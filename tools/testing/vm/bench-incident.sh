@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the incident page costs, beside perf report --stdio of the same recording: CPU time
+# (user and system, with all that it starts) and peak of memory. And what a step of a drag
+# over its timeline costs in headless Chromium. The recording is of the host's own perf bench,
+# with call chains. No kernel is needed.
+# SAMPLES is how many samples it has at least (500000), RUNS how often each runs (3).
+set -euo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+PERF=$BUILD/patched/bin/perf
+dir=$(mktemp -d "${TMPDIR:-/tmp}/perf-bench-incident.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+export HOME=$dir PERF_BUILDID_DIR=$dir PATH=$BUILD/patched/bin:$PATH
+
+# measure COMMAND...: CPU seconds and peak in KB; the best of $RUNS
+measure()
+{
+	local i
+
+	for ((i = 0; i < ${RUNS:-3}; i++)); do
+		command time -a -o measured."$i" -f '%U %S %M' "$@" >/dev/null 2>said ||
+			{ tail -n 5 said >&2; die "failed: $*"; }
+	done
+	cat measured.* | awk '{ print $1 + $2, $3 }' | sort -n | head -n1
+	rm -f measured.*
+}
+
+"$PERF" record -q -g -F 25000 -m 4M --sample-cpu -e cpu-clock:u -o part -- \
+	"$PERF" bench internals ordered-events -c 64 -r 50 -l 3 >/dev/null 2>&1 ||
+	die "this host does not let perf record"
+"$TOP/tools/testing/vm/repeat-samples.py" part data "${SAMPLES:-500000}"
+size=$(($(stat -c %s data) / 1024))
+
+report=$(measure "$PERF" report --stdio -i data)
+page=$(measure "$PERF" script report incident -i data -o page.html)
+printf '%-14s %12s %10s\n' what 'CPU seconds' 'peak KB'
+# shellcheck disable=SC2086 # two words
+printf '%-14s %12s %10s\n' 'report --stdio' $report incident $page
+echo "$size KB of recording, $(($(stat -c %s page.html) / 1024)) KB of page"
+awk -v own="${page% *}" -v report="${report% *}" -v kb="${page#* }" -v size="$size" 'BEGIN {
+	printf "%.2f times the CPU time of perf report\n", own / report
+	if (own > 1.5 * report)
+		print "! more than 1.5 times"
+	if (kb > 102400 + 1.5 * size)
+		print "! more memory than 100 MiB and 1.5 times the recording"
+}'
+
+if ! command -v chromedriver >/dev/null || ! command -v chromium >/dev/null; then
+	echo "no drag: chromium and chromedriver are not installed"
+	exit
+fi
+read -r median most longest counted < <("$TOP/tools/testing/vm/drag-page.py" page.html)
+echo "a step of a drag: $median ms of CPU, 95th percentile $most ms, at most $longest ms"
+echo "what was selected is counted and drawn: $counted ms"
+awk -v most="$most" 'BEGIN { if (most > 8) print "! more than 8 ms" }'
