@@ -979,6 +979,49 @@ def filters(t):
         raise AssertionError('there are no cgroups to choose from')
 
 
+def butterfly(t):
+    """Callers and callees of a function: the chains that have the call, each once"""
+    t.open()
+    amount = lambda n: '%s samples' % format(n, ',')
+    ran = busy(t.given)
+    hot = sum(1 for s in ran if s[4] is STACKS['hot'])
+    if not t.browser.run("return document.getElementById('butterfly').hidden"):
+        raise AssertionError('nothing is searched for')
+    t.browser.focus('#search')
+    t.browser.type('serve')
+    part = lambda n: '%.2f %%' % (100 * n / len(ran))
+    same('callers', t.rows('#callers'), [['main', 'server', amount(len(ran)), part(len(ran))]])
+    same('callees', sorted(t.rows('#callees')), sorted(
+        [name, dso, amount(n), part(n)] for name, dso, n in (
+            ('hot_function', 'server', hot), ('read', 'libc.so.6', len(ran) - hot))))
+    t.shot('butterfly')
+    t.browser.run("""[...document.querySelectorAll('#callees button')]
+        .find((b) => b.textContent === 'hot_function').focus()""")
+    t.browser.keys('Enter')
+    same('next', [t.rows(of)[0][0] for of in ('#callers', '#callees')], ['serve', 'itself'])
+    link = t.browser.run('return location.hash')
+    t.open('page', link)
+    same('by the link', [t.rows(of)[0][0] for of in ('#callers', '#callees')],
+         ['serve', 'itself'])
+    t.browser.drag('#cpus', 0.5, 0.6)
+    start, end = t.selected()
+    same('of a part', [t.rows(of)[0][2] for of in ('#callers', '#callees')],
+         [amount(sum(1 for s in t.within(start, end) if s[4] is STACKS['hot']))] * 2)
+    t.browser.resize(400, 900)
+    t.browser.settle()
+    if t.browser.run('return document.documentElement.scrollWidth') > 400:
+        raise AssertionError('it is wider than the window')
+    told = Told(t, 'recursive')
+    f, g = ('f', '/usr/bin/server'), ('g', '/usr/bin/server')
+    for n, stack in enumerate(((f, g, f, f), (f, g), (MAIN, g))):
+        told.sample(n, 0, 5, stack=frames(*stack))
+    told.figures()
+    t.open('recursive', '#search=f')
+    same('recursive', [sorted((r[0], r[2]) for r in t.rows(of)) for of in ('#callers', '#callees')],
+         [[('f', '1 samples'), ('g', '1 samples'), ('no other function', '2 samples')],
+          [('f', '1 samples'), ('g', '2 samples'), ('itself', '1 samples')]])
+
+
 def compares(t):
     """What is not usual in the calm parts, and nothing else"""
     told, given = Told(t, 'change'), []
@@ -1137,6 +1180,7 @@ def main():
                 ('without d3 the rest works', without_library, False),
                 ('lanes of tasks, and histograms of their waits', lanes, False),
                 ('cgroups and tasks alone, and the link to it', filters, False),
+                ('callers and callees', butterfly, False),
                 ('a part is compared with calm ones', compares, False),
                 ('what perf verdict says that changed', told_change, False),
                 ('a page of at most 8 MiB', bounded, False),

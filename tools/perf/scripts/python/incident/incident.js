@@ -12,6 +12,7 @@
 //	Flame		the tree of a count, drawn by d3-flame-graph if it is available
 //	lanes.js	what tasks did, and histograms of their waits
 //	compare.js	the selected part compared with calm ones
+//	butterfly.js	callers and callees of the function that is searched for
 //	Tables		top tasks and functions of a count, and tables of the whole window
 'use strict';
 
@@ -1001,6 +1002,7 @@ function searchButton(text)
 	b.addEventListener('click', () => {
 		$('search').value = text;
 		search();
+		updateLink();
 	});
 	return b;
 }
@@ -1074,6 +1076,7 @@ function showTables()
 {
 	showTasks(shown);
 	showFunctions(shown);
+	butterfly.show(shown);
 }
 
 function showSelection()
@@ -1283,9 +1286,9 @@ function followLink()
 
 const page = {data, $, element, unpackAll, part, view, passes, prepare, margin, plotWidth, toBin,
 	comms, commOf, chains, bins, number, duration, signed, digits, timeOf, selected, count, amount,
-	functionSums, fill, searchButton, shortDso, drawTrigger, drawShade, selectTime, changed,
+	functionSums, fill, searchButton, shortDso, share, drawTrigger, drawShade, selectTime, changed,
 	scheme: () => scheme};
-const lanes = makeLanes(page), compare = makeCompare(page);
+const lanes = makeLanes(page), compare = makeCompare(page), butterfly = makeButterfly(page);
 
 function start()
 {
