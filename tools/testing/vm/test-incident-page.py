@@ -945,6 +945,41 @@ def lanes(t):
     t.shot('lanes')
 
 
+def bars(t):
+    """The bars of a histogram are as high as they are many; their limits do not overlap"""
+    told, at, counts = Told(t, 'bars'), 0, {}
+    told.sample(0, 0, 0, 'swapper')
+    for power in range(5, 21):
+        counts[power] = 1 + power * 7 % 16
+        for _ in range(counts[power]):
+            told.switch(at + 0.001, 0, 5, 0)
+            at += 0.002 + 0.75e-6 * 2 ** power
+            told.switch(at, 0, 0, 5)
+    told.figures()
+    t.open('bars')
+    look = """return [...document.querySelectorAll('#wait-bars .plot div')].map((d) => {
+        const range = document.createRange();
+        range.selectNodeContents(d.querySelector('span'));
+        const r = range.getBoundingClientRect();
+        return [d.querySelector('i').getBoundingClientRect().height, r.left, r.width]; })"""
+    for width in (1300, 400):
+        t.browser.resize(width, 1000)
+        t.browser.settle()
+        found = t.browser.run(look)
+        labels = [(left, wide) for _, left, wide in found if wide]
+        if len(labels) < 4 or any(left + wide > following for (left, wide), (following, _)
+                                  in zip(labels, labels[1:])):
+            raise AssertionError('%r at %d' % (labels, width))
+        heights = [height for height, _, _ in found]
+        said = [int(n) for n in t.browser.run("""return [...document.querySelectorAll(
+            '#wait-bars .plot div')].map((d) => parseInt(d.title))""")]
+        for a, b in zip(range(len(said)), range(1, len(said))):
+            if (heights[a] > heights[b]) != (said[a] > said[b]):
+                raise AssertionError('%r of %r' % (heights, said))
+        same('most', max(heights), 96)
+    same('waits', sum(said), sum(counts.values()))
+
+
 def filters(t):
     """A cgroup or a task alone; what is seen is in the link"""
     told, want = Told(t, 'cgroups'), {}
@@ -1179,6 +1214,7 @@ def main():
                 ('nothing to show is said', empty, False),
                 ('without d3 the rest works', without_library, False),
                 ('lanes of tasks, and histograms of their waits', lanes, False),
+                ('bars of histograms, and their limits', bars, False),
                 ('cgroups and tasks alone, and the link to it', filters, False),
                 ('callers and callees', butterfly, False),
                 ('a part is compared with calm ones', compares, False),

@@ -1342,6 +1342,7 @@ function start()
 		lanes.draw();
 		if (window.innerWidth !== width) {
 			width = window.innerWidth;
+			lanes.showDelays();
 			drawFlame(shown);
 			search();
 		}

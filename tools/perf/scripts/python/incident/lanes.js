@@ -10,7 +10,7 @@
 
 const makeLanes = (page) => {
 const {data, $, element, part, view} = page;
-const HEIGHT = 18, STATES = 4, MOST_POWER = 32;
+const HEIGHT = 18, STATES = 4, MOST_POWER = 32, BAR_HEIGHT = 96, LABEL_WIDTH = 48;
 const NAMES = ['ran', 'could run, and waited for a CPU', 'was blocked', 'slept'];
 const lanes = page.unpackAll(data.lanes), delays = page.unpackAll(data.delays);
 const scale = data.step / data.bin;
@@ -177,12 +177,17 @@ function showBars(id, what, counts)
 		if (total > 1)
 			text += `, half of them below ${limit(half)}`;
 		text += `${total > 1 ? ', the longest' : ', it was'} below ${limit(used.at(-1))}`;
+		// Where bars are narrow, not each has room for its limit.
+		const bars = used.at(-1) - used[0] + 1;
+		const every = Math.ceil(LABEL_WIDTH / Math.min($(id).clientWidth / bars, LABEL_WIDTH));
+
 		for (let power = used[0]; power <= used.at(-1); power++) {
-			const n = counts[power], height = n ? 4 + 96 * Math.log(1 + n) / Math.log(1 + most) : 0;
+			const n = counts[power], least = 4;
+			const height = n ? least + (BAR_HEIGHT - least) * Math.log(1 + n) / Math.log(1 + most) : 0;
 			const says = `${page.number(n)} from ${power ? limit(power - 1) : '0'} to ${limit(power)}`;
 
-			plot.append(element('div', {title: says}, element('i', {style: `height: ${height}%`}),
-					    element('span', {}, limit(power))));
+			plot.append(element('div', {title: says}, element('i', {style: `height: ${height}px`}),
+					    element('span', {}, (power - used[0]) % every ? '' : limit(power))));
 		}
 	}
 	$(id).replaceChildren(element('figcaption', {}, text), ...(total ? [plot] : []));
@@ -204,7 +209,8 @@ function showDelays()
 	showBars('wait-bars', 'Slept or was blocked', kinds[1]);
 	$('waits-note').textContent = (data.hasWakeups ? '' : 'Wakeups were not recorded ' +
 		'(sched:sched_waking): time that a task waited for a CPU after a wakeup counts as ' +
-		'sleeping. ') + `Waits that ended in the selected part, in steps of ${page.duration(data.step)}.`;
+		'sleeping. ') + `Waits that ended in the selected part, in steps of ${page.duration(data.step)}, by the ` +
+		'logarithm of their number.';
 }
 
 return {draw, move, describeAt, showDelays};
