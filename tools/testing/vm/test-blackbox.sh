@@ -5,7 +5,8 @@
 # region of a black box. All boots are of one machine: a warm reset keeps its memory.
 #
 # usage: test-blackbox.sh		on the host
-#	 test-blackbox.sh guest		in the guest
+#	 test-blackbox.sh tools		on the host: which commands read what is recovered
+#	 test-blackbox.sh guest		in the guest; "guest tools" likewise
 #
 # The boots, and how each of them ends:
 #
@@ -20,6 +21,8 @@
 #
 # The last one is told by blackbox_late what to do between the last act of the kernel and the
 # stop of its CPU: that takes a machine with a thread for each CPU.
+#
+# With "tools" there are two: a panic, and the end.
 #
 # The results are in a file of the host's, as a machine that dies loses what it is about to
 # print. The guest asks the host for what only the host can do, by lines that begin with
@@ -52,6 +55,18 @@ PARAMS=(
 	nokaslr
 )
 BOOTS=8
+SCENE=
+WAITS=sched:sched_switch,sched:sched_waking,sched:sched_wakeup,sched:sched_wakeup_new
+WAITS+=,sched:sched_stat_runtime,lock:contention_begin,lock:contention_end
+WAITS+=,raw_syscalls:sys_enter,raw_syscalls:sys_exit
+if [[ " $* " == *" tools "* ]]; then
+	BOOTS=2 SCENE=tools_
+	PARAMS=(
+		reserve_mem=16M:4096:box
+		"perf_persistent=waits:$WAITS:256K@box"
+		nokaslr
+	)
+fi
 
 # What the reader says of an image of the last boot, with the marker of boot $2
 read_image()
@@ -603,6 +618,59 @@ boot_8()
 	ask stop
 }
 
+tools_boot_1()
+{
+	tap_run "a session of switches, locks and system calls records" \
+		test -e $DEVICE/sessions/waits
+}
+
+# Tasks that wait for each other, for a CPU and for a lock, until the machine dies: the panic
+# writes their names
+tools_death_1()
+{
+	for _ in 1 2 3 4; do
+		while dd if=/dev/zero of=/tmp/same bs=1M count=50 conv=notrunc 2>/dev/null; do
+			:
+		done &
+	done
+	sleep 4
+	echo c >/proc/sysrq-trigger
+}
+
+# has WORDS COMMAND...: what a command prints of the recovered recording
+has()
+{
+	if ! "${@:2}" -i /tmp/waits.data >/tmp/printed 2>&1 ||
+	   ! grep -m1 -E "$1" /tmp/printed; then
+		head -n 20 /tmp/printed
+		return 1
+	fi
+}
+
+traces()
+{
+	if ! perf trace -i /tmp/waits.data -o /tmp/calls >/tmp/printed 2>&1 ||
+	   ! grep -m1 -E 'dd/[0-9]+ write\(.* = [0-9]' /tmp/calls; then
+		head -n 20 /tmp/printed /tmp/calls
+		return 1
+	fi
+}
+
+tools_boot_2()
+{
+	tap_run "panic: it is recovered" \
+		perf data recover -q -o /tmp/waits.data --last box.0
+	tap_run "perf sched timehist reads it" \
+		has ' dd\[[0-9/]+\] .* [0-9.]+ +[0-9.]+ +[0-9.]+' perf sched timehist
+	tap_run "perf sched latency reads it" \
+		has '^ *dd:[^|]*\| +[1-9][0-9.]* ms' perf sched latency
+	tap_run "perf lock contention reads it" has ' [1-9][0-9]* .* (rwsem|mutex|spinlock)' \
+		perf lock contention
+	tap_run "perf trace reads it" traces
+	tap_run "perf verdict reads it" has '^Nothing was found|^1\. ' perf verdict
+	ask stop
+}
+
 guest()
 {
 	local boot
@@ -613,12 +681,12 @@ guest()
 	[ ! -e "$OUT/count" ] || read -r TAP_N TAP_BAD <"$OUT/count"
 	echo "# boot $boot" >>"$OUT/tap"
 	[ $boot = 1 ] || perf ctl -d brief >/dev/null 2>&1
-	"boot_$boot" >>"$OUT/tap" 2>&1
+	"${SCENE}boot_$boot" >>"$OUT/tap" 2>&1
 	echo "$TAP_N $TAP_BAD" >"$OUT/count"
 	if [ $boot = $BOOTS ]; then
 		tap_end >>"$OUT/tap"
-	elif declare -F "death_$boot" >/dev/null; then
-		"death_$boot" >>"$OUT/tap" 2>&1
+	elif declare -F "${SCENE}death_$boot" >/dev/null; then
+		"${SCENE}death_$boot" >>"$OUT/tap" 2>&1
 		sleep 600
 	fi
 }
@@ -660,8 +728,8 @@ host()
 	local rc=0
 	mkdir -p "$OUT"
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
-	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=${VARIANT:-patched} SMP=2 ACCEL=multi \
-		MEM='' ICOUNT='' APPEND="${PARAMS[*]}" \
+	CMD="$TOP/tools/testing/vm/${0##*/} guest ${SCENE%_}" VARIANT=${VARIANT:-patched} SMP=2 \
+		ACCEL=multi MEM='' ICOUNT='' APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
 	cat "$OUT/tap"
@@ -678,7 +746,7 @@ host()
 if [ "${1-}" = guest ]; then
 	guest
 else
-	OUT=${OUT:-$BUILD/out/blackbox}
+	OUT=${OUT:-$BUILD/out/blackbox${SCENE:+-tools}}
 	export OUT TIMEOUT=${TIMEOUT:-1100}
 	host
 fi
