@@ -2,8 +2,8 @@
 # perf script report incident (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
-# The figures that perf script report incident tells of a dump are those that perf
-# script prints, counted by somebody else. Prints TAP.
+# The figures that perf script report incident tells of a dump are those of perf script, perf
+# report and perf sched timehist. Prints TAP.
 set -e
 
 # shellcheck source=lib/persistent.sh
@@ -60,6 +60,9 @@ record_all()
 	perf script record incident -o "$TMP/f" -- \
 		sh -c 'for i in 1 2 3 4 5; do sleep 0.1; done'
 	perf record -q -a --all-cgroups -o "$TMP/g" -e cpu-clock/freq=499/ -- sleep 0.5
+	# Samples of tasks after the record of their exit
+	perf record -q -a -g -o "$TMP/exits.data" -e cpu-clock/freq=4999/ -- \
+		sh -c 'for i in $(seq 60); do /bin/true; done'
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
 	ls -l "$TMP"
 }
@@ -83,13 +86,11 @@ tells_the_trigger()
 	[ "$(figure '-1e9 < f["trigger"] - f["newest"] < 30e9')" = True ]
 }
 
-# Samples by event, CPU, task and function, counted from perf script's lines.
+# Samples by event, CPU and task, counted from perf script's lines.
 counts_samples()
 {
 	perf script -i "$DUMP" --ns -F comm,tid,cpu,time,event 2>/dev/null >"$TMP/lines"
-	perf script -i "$DUMP" -F event,ip,sym,dso 2>/dev/null >"$TMP/chains"
-	perf script -i "$DUMP" -F event,ip,sym,dso -G 2>/dev/null >"$TMP/addresses"
-	python3 - "$TMP/figures" "$TMP/lines" "$TMP/chains" "$DUMP.json" "$TMP/addresses" <<-'END'
+	python3 - "$TMP/figures" "$TMP/lines" "$DUMP.json" <<-'END'
 		import json, re, sys
 		from collections import Counter
 		f = json.load(open(sys.argv[1]))
@@ -102,23 +103,6 @@ counts_samples()
 		    times.append(int(s) * 10 ** 9 + int(ns))
 		    if event.startswith('cpu-clock'):
 		        tasks[int(tid)] += 1
-		chains = []
-		for text in open(sys.argv[3], errors='replace'):
-		    if re.match(r'\s*(cpu-clock|sched:)', text):
-		        chains.append([text])
-		    elif text.strip():
-		        chains[-1].append(text)
-		own, total = Counter(), Counter()
-		for chain, alone in zip(chains, open(sys.argv[5], errors='replace')):
-		    if not chain[0].strip().startswith('cpu-clock'):
-		        continue
-		    # Of a sample with an empty call chain there is the address alone.
-		    lines = chain[1:] or [alone.partition(': ')[2]]
-		    frames = [re.match(r'\s*[0-9a-f]+ (.*) \(([^()]+|.*\(deleted\))\)$', c)
-		              for c in lines]
-		    names = [(m[1], m[2]) for m in frames if m]
-		    own.update(names[:1])
-		    total.update(set(names))
 		def check(what, got, want):
 		    print(what, len(want) if hasattr(want, '__len__') else want)
 		    if got != want and isinstance(want, dict):
@@ -134,11 +118,121 @@ counts_samples()
 		for t in f['tasks']:
 		    by_tid[t['tid']] += t['samples']
 		check('tasks', {k: v for k, v in by_tid.items() if v}, dict(tasks))
-		known = [k for k in total if k[0] != '[unknown]' and k[1] != '[unknown]']
-		got = {(r['name'], r['dso']): [r['self'], r['total']] for r in f['functions']}
-		check('functions', {k: got.get(k) for k in known},
-		      {k: [own[k], total[k]] for k in known})
-		check('manifest', f['samples'], json.load(open(sys.argv[4]))['events'])
+		check('manifest', f['samples'], json.load(open(sys.argv[3]))['events'])
+	END
+}
+
+# counts_as_report FILE: samples by function and by task
+counts_as_report()
+{
+	local only=(-i "$1" --stdio -t '|' -g none)
+
+	incident -i "$1" >/dev/null
+	perf report "${only[@]}" --no-children -F sample,sym,dso 2>/dev/null >"$TMP/self"
+	perf report "${only[@]}" --children -F overhead_children,sym,dso 2>/dev/null >"$TMP/total"
+	perf report "${only[@]}" --no-children -F sample,pid 2>/dev/null >"$TMP/tasks"
+	python3 - "$TMP" <<-'END'
+		import json, os, re, sys
+		from collections import Counter
+		tmp = sys.argv[1]
+		f = json.load(open(tmp + '/figures'))
+		def report(name):
+		    """The rows of the clock"""
+		    clock = False
+		    for line in open('%s/%s' % (tmp, name), errors='replace'):
+		        event = re.match(r"# Samples: .* of event '(.*)'", line)
+		        clock = event[1] == f['clock'] if event else clock
+		        if clock and line.strip() and line[0] != '#':
+		            yield [cell.strip() for cell in line.split('|')]
+		def same(what, got, want, near=0):
+		    bad = {k: (got.get(k), want.get(k)) for k in set(got) | set(want)
+		           if abs(got.get(k, 0) - want.get(k, 0)) > near}
+		    print(what, len(want), sum(want.values()))
+		    if bad or not want:
+		        sys.exit('%s: got, want: %r' % (what, bad))
+		def by_function(key):
+		    sums = Counter()
+		    for r in f['functions']:
+		        sums[r['name'], os.path.basename(r['dso'])] += r[key]
+		    return sums
+		is_known = lambda name: not re.match(r'\[|(0x)?[0-9a-f]{8,}$', name)
+		self_, total = Counter(), Counter()
+		for n, symbol, dso in report('self'):
+		    name = symbol[4:]
+		    if is_known(name):
+		        self_[name, os.path.basename(dso)] += int(n)
+		for share, symbol, dso in report('total'):
+		    if is_known(symbol[4:]):
+		        total[symbol[4:], os.path.basename(dso)] += float(share[:-1])
+		known = lambda sums: {k: v for k, v in sums.items() if is_known(k[0]) and v}
+		same('samples of functions', known(by_function('self')), {k: v for k, v in self_.items() if v})
+		# Two digits, and nothing below a hundredth of a percent
+		same('shares of functions with what they called',
+		     {k: 100 * v / f['on_cpu_samples'] for k, v in known(by_function('total')).items()},
+		     total, 0.0101)
+		tasks, told = Counter(), Counter()
+		for n, task in report('tasks'):
+		    tasks[int(task.partition(':')[0])] += int(n)
+		for t in f['tasks']:
+		    told[t['tid']] += t['samples']
+		same('samples of tasks', {k: v for k, v in told.items() if v}, tasks)
+	END
+}
+
+# Of tasks that do not exit: the times on and off the CPU
+counts_as_timehist()
+{
+	incident -i "$DUMP" >/dev/null
+	perf sched timehist -i "$DUMP" --next --no-call-graph 2>/dev/null >"$TMP/timehist"
+	perf script -i "$DUMP" --show-task-events 2>/dev/null |
+		sed -nE 's/.*PERF_RECORD_EXIT\([0-9]+:([0-9]+)\).*/\1/p' >"$TMP/exits"
+	python3 - "$TMP" <<-'END'
+		import json, re, sys
+		from collections import Counter
+		tmp = sys.argv[1]
+		f = json.load(open(tmp + '/figures'))
+		line = re.compile(r' *(\d+)\.(\d{6}) \[(\d+)\] +(.*?)  +(\S+) +(\S+) +(\S+) +next: (.*?) *$')
+		tid_of = lambda task: 0 if task == '<idle>' else int(re.search(r'\[(-?\d+)[^\[]*\]$', task)[1])
+		on, off, lines, last, out = Counter(), Counter(), Counter(), {}, {}
+		cpus = {c['cpu']: c for c in f['cpus']}
+		for text in open(tmp + '/timehist', errors='replace'):
+		    m = line.match(text)
+		    if not m:
+		        continue
+		    time, cpu, tid = int(m[1]) * 10 ** 9 + int(m[2]) * 1000, int(m[3]), tid_of(m[4])
+		    wait, run = (round(float(m[n]) * 1e6) for n in (5, 7))
+		    # What the first task ran, and the last one, is not told.
+		    on[tid] += run if cpu in last else time - cpus[cpu]['oldest']
+		    off[tid] += wait
+		    lines[tid] += 1
+		    last[cpu], out[tid] = (time, tid_of(m[8])), time
+		running = {}
+		for time, tid in last.values():
+		    running[tid] = min(time, running.get(tid, time))
+		for cpu, (time, tid) in last.items():
+		    on[tid] += cpus[cpu]['newest'] - time
+		sums = {key: Counter() for key in ('switches', 'on_ns', 'off_ns')}
+		for t in f['tasks']:
+		    for key, of in sums.items():
+		        of[t['tid']] += t[key]
+		# The last switch of a task that exits has no id, and its last wait is told there.
+		exited = {int(tid) for tid in open(tmp + '/exits')}
+		checked = 0
+		for tid, n in lines.items():
+		    if tid <= 0 or tid in exited:
+		        continue
+		    near = 1000 * (n + 2)
+		    ended = off[tid]
+		    # Nor is a wait whose task has not left the CPU again, or not come back.
+		    waits = ended + running.get(tid, f['newest']) - out[tid]
+		    got = [sums[key][tid] for key in sums]
+		    if got[0] != n or abs(got[1] - on[tid]) > near or \
+		       min(abs(got[2] - ended), abs(got[2] - waits)) > near:
+		        sys.exit('%d: got %r, timehist has %r' % (tid, got, (n, on[tid], ended, waits)))
+		    checked += 1
+		print('tasks of timehist', checked, 'of', len(lines), 'exited', len(exited))
+		if checked < 5:
+		    sys.exit('too few')
 	END
 }
 
@@ -358,7 +452,10 @@ apart_record record_all
 DUMP=$(cat "$TMP/dump")
 check "writes a page about a dump" reads_a_dump
 check "tells what triggered, when and where" tells_the_trigger
-check "samples by event, CPU, task and function are perf script's" counts_samples
+check "samples by event, CPU and task are perf script's" counts_samples
+check "samples by function and task are perf report's" counts_as_report "$DUMP"
+check "also those of tasks that exit" counts_as_report "$TMP/exits.data"
+check "times on and off the CPU are perf sched timehist's" counts_as_timehist
 check "times on and off the CPU are those of the switches" counts_waits
 check "the last run on a CPU is that of the task sampled in it" counts_the_last_run
 check "tells what was lost" tells_what_was_lost

@@ -16,6 +16,9 @@
  *	process_sample(time, cpu, pid, tid, comm, event, callchain, cgroup)
  *		A sample of an event that is no tracepoint, instead of process_event().
  *
+ * Tasks that have exited are kept, as perf report does: the last samples of a task come after the
+ * record of its exit, and could not be resolved otherwise.
+ *
  * The numbers of nodes are kept in a table in which a node can take the place of another one;
  * then the script is asked again. Symbols can be freed: a node is the same only if its name is.
  */
@@ -74,6 +77,8 @@ static bool is_wanted(PyObject *dict)
 		script.sample = find(dict, "process_sample");
 		if (script.node && script.event && script.sample)
 			script.nodes = calloc(1U << NODE_BITS, sizeof(*script.nodes));
+		if (script.nodes)
+			symbol_conf.keep_exited_threads = true;
 	}
 	return script.nodes;
 }
