@@ -19,6 +19,7 @@
 #include "../evsel.h"
 #include "../mmap.h"
 #include "../record.h"
+#include "../target.h"
 #include "../units.h"
 
 #include <internal/lib.h>
@@ -30,6 +31,7 @@
 #include <subcmd/parse-options.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,10 @@
 #define MIN_SIZE	(1024 * 1024UL)
 
 #define DEFAULT_EVENT_SET	"incident"
+
+/* --max-overhead, in per cent */
+#define MIN_OVERHEAD	0.01
+#define MAX_OVERHEAD	100
 
 /* The default --max-disk if a trigger fires by itself, and the same in terms of SIZE. */
 #define DEFAULT_MAX_DISK	((u64)1 << 30)
@@ -73,6 +79,22 @@ static int parse_size(const char *option, const char *str, u64 *value)
 	return 0;
 }
 
+/* A percentage, with or without its sign */
+static int parse_overhead(const char *option, const char *str, double *part)
+{
+	char *end;
+	double value = strtod(str, &end);
+
+	if (end == str || (*end && strcmp(end, "%")) || !isfinite(value) ||
+	    value < MIN_OVERHEAD || value > MAX_OVERHEAD) {
+		pr_err("%s %s: invalid percentage. Use one from 0.01 to 100, such as 1 or 0.5%%.\n",
+		       option, str);
+		return -EINVAL;
+	}
+	*part = value / 100;
+	return 0;
+}
+
 /**
  * flight_opts__config - take a default of the flight recorder from the configuration
  * @fo: the options of the flight recorder
@@ -90,6 +112,9 @@ int flight_opts__config(struct flight_opts *fo, const char *var, const char *val
 	if (!strcmp(var, "flight.size"))
 		return parse_size("Configuration: flight.size", value, &fo->config.size) ?
 			-EINVAL : 0;
+	if (!strcmp(var, "flight.max-overhead"))
+		return parse_overhead("Configuration: flight.max-overhead", value,
+				      &fo->config.max_overhead);
 	if (!strcmp(var, "flight.dir")) {
 		if (asprintf(&text, "%s/perf.data", value) < 0)
 			return -ENOMEM;
@@ -102,7 +127,7 @@ int flight_opts__config(struct flight_opts *fo, const char *var, const char *val
 		free(fo->config.event_set);
 		fo->config.event_set = text;
 	} else if (strstarts(var, "flight.")) {
-		pr_warning("Configuration: %s is ignored: only flight.size, flight.event-set and flight.dir are known.\n",
+		pr_warning("Configuration: %s is ignored: only flight.size, flight.event-set, flight.dir and flight.max-overhead are known.\n",
 			   var);
 	}
 	return 0;
@@ -169,6 +194,15 @@ int flight_opts__parse_max_age(const struct option *opt, const char *str, int un
 		return 0;
 	pr_err("--max-age %s: invalid time. Use a time such as 90s, 10m or 2h.\n", str);
 	return -1;
+}
+
+int flight_opts__parse_max_overhead(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_overhead = 0;
+	fo->max_overhead_given = true;
+	return !unset && parse_overhead("--max-overhead", str, &fo->max_overhead) ? -1 : 0;
 }
 
 int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset)
@@ -247,6 +281,7 @@ static int check_without(const struct flight_opts *fo)
 		{ fo->on_dump,		"--on-dump" },
 		{ fo->keep,		"--keep" },
 		{ fo->record_self,	"--record-self" },
+		{ fo->max_overhead,	"--max-overhead" },
 		{ fo->dump_timeout,	"--dump-timeout" },
 		{ fo->daemon,		"--daemon" },
 		{ fo->triggers,		"--trigger" },
@@ -300,6 +335,22 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 		return -EINVAL;
 	}
 	return check_conflicts(fo, opts);
+}
+
+/* What can be lowered and given up: events of perf's own, on CPUs. */
+static int bound_overhead(struct flight_opts *fo, const struct record_opts *opts)
+{
+	bool possible = target__has_cpu(&opts->target) && !fo->persistent;
+
+	if (!fo->max_overhead_given && possible)
+		fo->max_overhead = fo->config.max_overhead;
+	if (!fo->max_overhead || possible)
+		return 0;
+	if (fo->persistent)
+		pr_err("--max-overhead does not support persistent sessions, whose events have other readers as well.\n");
+	else
+		pr_err("--max-overhead is a part of the CPU time of the machine: record CPUs, with -a or -C.\n");
+	return -EINVAL;
 }
 
 /* A pass over all ring buffers must fit into memory. Offline CPUs have no buffer. */
@@ -390,6 +441,9 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	if (err)
 		return err;
 	bound_disk(fo);
+	err = bound_overhead(fo, opts);
+	if (err)
+		return err;
 
 	fo->store = fo->memory;
 	fo->overwrite = opts->overwrite;

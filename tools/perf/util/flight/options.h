@@ -25,6 +25,8 @@ struct record_opts;
  * @max_files: maximum number of dumps (--max-files); 0: no limit
  * @max_disk: maximum size of all dumps (--max-disk); 0: no limit
  * @max_disk_given: the user has set @max_disk
+ * @max_overhead: part of the CPU time that recording may take (--max-overhead); 0: no limit
+ * @max_overhead_given: the user has set @max_overhead
  * @dump_timeout: ns after which a child that writes a file is killed (--dump-timeout)
  * @combine: combine existing dumps and exit (--combine)
  * @keep: keep the combined dumps (--keep)
@@ -34,8 +36,8 @@ struct record_opts;
  * @triggers: the triggers (--trigger)
  * @out: prefix of the names of the dumps (-o)
  * @flight: all defaults (--flight)
- * @config: defaults of the configuration: @size for -M auto or 0, @out or NULL, and the set of
- *	    events of --flight or NULL
+ * @config: defaults of the configuration: @size for -M auto or 0, @out or NULL, the set of
+ *	    events of --flight or NULL, and @max_overhead or 0
  */
 struct flight_opts {
 	u64			memory;
@@ -50,6 +52,8 @@ struct flight_opts {
 	unsigned int		max_files;
 	u64			max_disk;
 	bool			max_disk_given;
+	double			max_overhead;
+	bool			max_overhead_given;
 	u64			dump_timeout;
 	bool			combine;
 	bool			keep;
@@ -63,6 +67,7 @@ struct flight_opts {
 		u64		size;
 		char		*out;
 		char		*event_set;
+		double		max_overhead;
 	}			config;
 };
 
@@ -73,6 +78,7 @@ int flight_opts__parse_flight(const struct option *opt, const char *str, int uns
 int flight_opts__parse_memory(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_max_overhead(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
 

@@ -50,6 +50,7 @@
 #include "dump/on-dump.h"
 #include "estimate.h"
 #include "job.h"
+#include "overhead.h"
 #include "resident.h"
 #include "self.h"
 #include "source/hotplug.h"
@@ -94,6 +95,7 @@ struct flight_recorder {
 	struct flight_wakeup		wakeup;
 	struct flight_self		self;
 	struct flight_hotplug		hotplug;
+	struct flight_overhead		overhead;
 
 	/* The state, with job.pid and those of the triggers; and what was counted. */
 	bool				stopped;
@@ -170,6 +172,8 @@ static void set_frozen(struct flight_recorder *fr, bool on)
 {
 	if (fr->frozen != on)
 		fr->source->ops->freeze(fr->source, on);
+	if (fr->frozen && !on)
+		flight_overhead__apply(&fr->overhead);
 	fr->frozen = on;
 }
 
@@ -227,6 +231,7 @@ static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, cons
 		.window_asked	= fr->opts->max_age,
 		.swallowed	= t ? t->merged : 0,
 		.cpus_left_out	= fr->hotplug.left_out,
+		.overhead	= &fr->overhead,
 		.given_up	= flight_store__tell(&fr->store),
 	};
 	if (t)
@@ -336,6 +341,7 @@ static void set_timer(struct flight_recorder *fr, u64 now)
 
 	next = min(next, fr->watchdog_due);
 	next = min(next, fr->hotplug.due);
+	next = min(next, flight_overhead__next(&fr->overhead));
 	/* A dump that is being written wakes us at its end. */
 	next = min(next, flight_triggers__next(fr->opts->triggers, now, fr->job.pid));
 	flight_wakeup__set_timer(&fr->wakeup, next);
@@ -375,12 +381,22 @@ static void look_for_cpus(struct flight_recorder *fr, u64 now)
 	unsigned int found = flight_hotplug__look(&fr->hotplug, now);
 
 	if (found & FLIGHT_CPUS_BACK)
+		flight_overhead__apply(&fr->overhead);
+	if (found & FLIGHT_CPUS_BACK)
 		flight_job__say(&fr->job, "CPUs have come back, and are recorded again; %" PRIu64
 				" events could not be opened.\n", fr->hotplug.failed);
 	if (found & FLIGHT_CPUS_MISSING)
 		flight_job__say(&fr->job,
 				"CPUs that came online after the start are left out: %s. Start the recorder again to include them.\n",
 				fr->hotplug.left_out);
+}
+
+static void look_at_overhead(struct flight_recorder *fr, u64 now)
+{
+	const char *text = flight_overhead__run(&fr->overhead, now);
+
+	if (text)
+		flight_job__say(&fr->job, "%s", text);
 }
 
 /* The events that the kernel does not install again itself when a CPU comes back. */
@@ -443,6 +459,7 @@ int flight_recorder__run(struct flight_recorder *fr)
 
 	flight_wakeup__drain_timer(&fr->wakeup, now);
 	look_for_cpus(fr, now);
+	look_at_overhead(fr, now);
 	run_daemon(fr, now);
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next)
 		look_at_trigger(fr, t, now);
@@ -515,6 +532,7 @@ static void print_status(void *data, struct json_writer *w)
 		.opts		= fr->opts,
 		.store		= &fr->store,
 		.self		= &fr->self,
+		.overhead	= &fr->overhead,
 		.started	= fr->started,
 		.now		= rdclock(),
 		.dumps		= fr->dumps,
@@ -562,6 +580,10 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 		err = flight_wakeup__watch(&fr->wakeup, t->fd);
 	err = err ?: flight_wakeup__watch(&fr->wakeup, flight_daemon__watch(fr->opts->daemon));
 	err = err ?: follow_cpus(fr);
+	/* --dry-run ends after a second. */
+	if (!err && !fr->opts->dry_run)
+		err = flight_overhead__start(&fr->overhead, fr->opts->max_overhead,
+					     fr->store.evlist, fr->host.clockid);
 	if (err) {
 		pr_err("The triggers could not be watched: %s\n", strerror(-err));
 		return err;
@@ -676,6 +698,7 @@ void flight_recorder__delete(struct flight_recorder *fr)
 	flight_store__exit(&fr->store);
 	flight_job__exit(&fr->job);
 	flight_hotplug__exit(&fr->hotplug);
+	flight_overhead__exit(&fr->overhead);
 	flight_wakeup__exit(&fr->wakeup);
 	free(fr);
 }

@@ -53,6 +53,12 @@ static const struct metric {
 	{ "cpu_seconds_total", "cpu_time", "counter", "CPU time of the recorder." },
 	{ "dump_cpu_seconds_total", "cpu_time_dumps", "counter",
 	  "CPU time of its children that have written dumps." },
+	{ "overhead_percent", "overhead", "gauge",
+	  "CPU time that recording takes, if it has a limit." },
+	{ "overhead_limit_percent", "max_overhead", "gauge", "The limit." },
+	{ "rate_divisor", "rate_divisor", "gauge", "What sampling rates are divided by for it." },
+	{ "events_given_up", "nr_events_given_up", "gauge",
+	  "Events that are not recorded for it." },
 };
 
 /* A part of a label's value. */

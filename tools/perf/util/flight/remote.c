@@ -577,7 +577,7 @@ static int request_status(struct talk *talk)
 	}
 	for (const char *const *key = (const char *const []){ "writing", "swallowed", "armed",
 	     "lost", "given_up", "sideband", "sideband_dropped", "cpu_time", "cpu_time_dumps",
-	     NULL }; *key; key++) {
+	     "overhead", "max_overhead", "rate_divisor", "events_given_up", NULL }; *key; key++) {
 		if (get_value(talk->peer, *key, &value))
 			printf("  %-18s %.*s\n", *key, (int)value.len, value.text);
 	}

@@ -12,6 +12,7 @@
  */
 #include "status.h"
 #include "options.h"
+#include "overhead.h"
 #include "self.h"
 #include "store/flight-store.h"
 #include "store/sideband-store.h"
@@ -192,6 +193,7 @@ void flight_status__print(const struct flight_status *status, struct json_writer
 	json_writer__seconds(w, "cpu_time", cpu_time(RUSAGE_SELF), 3);
 	json_writer__seconds(w, "cpu_time_dumps", cpu_time(RUSAGE_CHILDREN), 3);
 	json_writer__bool(w, "writing", status->writing);
+	flight_overhead__print(status->overhead, w);
 }
 
 /* Once: what a kernel without our patches cannot do. */

@@ -8,6 +8,7 @@
 struct evlist;
 struct evsel;
 struct flight_opts;
+struct flight_overhead;
 struct flight_self;
 struct flight_store;
 struct json_writer;
@@ -17,6 +18,7 @@ struct json_writer;
  * @opts: its options
  * @store: what it holds
  * @self: what is done about its own events
+ * @overhead: what it costs, and what was given up
  * @started: when it began, CLOCK_MONOTONIC in ns
  * @now: the time
  * @dumps: dumps that were written
@@ -28,6 +30,7 @@ struct flight_status {
 	const struct flight_opts	*opts;
 	const struct flight_store	*store;
 	const struct flight_self	*self;
+	const struct flight_overhead	*overhead;
 	u64				started;
 	u64				now;
 	u64				dumps;

@@ -737,6 +737,7 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 			.given_up	= request->given_up,
 			.cpus_left_out	= request->cpus_left_out,
 			.session	= &request->session,
+			.overhead	= request->overhead,
 			.raw		= ring_store__stats(source->ring)->bytes,
 			.stored		= ring_store__stats(source->ring)->used,
 			.sideband_dropped = sideband_store__stats(source->sideband)->dropped,

@@ -10,6 +10,7 @@
 
 struct evlist;
 struct flight_cause;
+struct flight_overhead;
 struct flight_self;
 struct kernel_store;
 struct perf_session;
@@ -69,6 +70,7 @@ struct dump_source {
  * @swallowed: further hits that this dump represents
  * @given_up: bytes dropped by the recorder since the last dump
  * @cpus_left_out: CPUs that came online after the start, as a list, or ""
+ * @overhead: what recording costs, and what was given up
  * @session: what the session that is read says of itself, or zeros
  */
 struct dump_request {
@@ -82,6 +84,7 @@ struct dump_request {
 	u64			swallowed;
 	u64			given_up;
 	const char		*cpus_left_out;
+	const struct flight_overhead *overhead;
 	struct perf_persistent_session_info session;
 };
 

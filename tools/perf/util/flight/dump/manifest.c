@@ -8,6 +8,7 @@
 #include "manifest.h"
 #include "dump.h"
 #include "files.h"
+#include "../overhead.h"
 #include "../trigger/cause.h"
 #include "../../debug.h"
 #include "../../header.h"
@@ -147,6 +148,7 @@ int manifest__write(const struct manifest *m, FILE *f)
 	if (*m->cpus_left_out)
 		json_writer__string(&w, "cpus_left_out", m->cpus_left_out);
 	write_session(&w, m->session);
+	flight_overhead__print(m->overhead, &w);
 	json_writer__number(&w, "max_sample_rate", max_sample_rate());
 	json_writer__number(&w, "bytes", m->bytes);
 	json_writer__number(&w, "raw", m->raw);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 struct flight_cause;
+struct flight_overhead;
 struct perf_persistent_session_info;
 
 /**
@@ -56,6 +57,7 @@ struct manifest_cpu {
  * @self_dropped: how many were dropped when they were read
  * @cpus_left_out: CPUs that came online after the start, as a list, or ""
  * @session: what the persistent session that was read said of itself, or zeros
+ * @overhead: what recording costs, and what was given up; or NULL
  * @tasks: number of processes described
  * @bytes: size of the file
  * @raw: bytes of records in the recorder
@@ -86,6 +88,7 @@ struct manifest {
 	u64			self_dropped;
 	const char		*cpus_left_out;
 	const struct perf_persistent_session_info *session;
+	const struct flight_overhead *overhead;
 	u64			tasks;
 	u64			bytes;
 	u64			raw;
