@@ -6,7 +6,8 @@
  * begin a dump, complete it). The properties: an answer is one line, a JSON object
  * with the member "ok"; nobody is answered who has not asked, unless it is an error;
  * when all clients have gone, so have all connections, and all deadlines that are not
- * kept; a SPEC that is refused is refused with a message. Before the input, NR_SPECS of them
+ * kept; a SPEC that is refused is refused with a message that names a part of it and shows
+ * what to use. Before the input, NR_SPECS of them
  * are made of the words of the grammar, from a fixed seed.
  *
  * tests/shell/flight_fuzz.sh builds and runs it.
@@ -23,11 +24,16 @@
 int verbose;
 bool quiet;
 
-static unsigned int messages;
+static char message[4096];
 
-int eprintf(int level __maybe_unused, int var __maybe_unused, const char *fmt __maybe_unused, ...)
+int eprintf(int level __maybe_unused, int var __maybe_unused, const char *fmt, ...)
 {
-	messages++;
+	size_t len = strlen(message);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message + len, sizeof(message) - len, fmt, ap);
+	va_end(ap);
 	return 0;
 }
 
@@ -246,16 +252,51 @@ static void complete(int err)
 	dumps = false;
 }
 
+/* Is that between quotes, or in front of the colon of "--trigger KIND:", of the SPEC? */
+static bool names_part(const char *spec)
+{
+	static const char prefix[] = "--trigger ";
+	const char *kind = message + strlen(prefix);
+	size_t len = strcspn(kind, ":");
+	char *begin = message, *end;
+
+	if (strstarts(message, prefix) && !strncmp(spec, kind, len))
+		return true;
+	for (; (begin = strchr(begin, '\'')) && (end = strchr(begin + 1, '\'')); begin = end + 1) {
+		char *part = strndup(begin + 1, end - begin - 1);
+		bool found = strstr(spec, part);
+
+		free(part);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+static bool names_value(const char *spec)
+{
+	char word[512];
+
+	return sscanf(message, "--trigger: %511s is not a time", word) == 1 && strstr(spec, word);
+}
+
+static bool shows_form(void)
+{
+	return strstr(message, "use ") || strstr(message, "Use ");
+}
+
 static void parse_spec(const uint8_t *data, size_t size)
 {
 	struct flight_trigger *triggers = NULL;
 	char *spec = strndup((const char *)data, size);
 
-	messages = 0;
+	*message = '\0';
 	if (!flight_triggers__add(&triggers, spec) != !!triggers)
 		abort();
-	if (!triggers && !messages)
+	if (!triggers && (!shows_form() || !(names_part(spec) || names_value(spec)))) {
+		fprintf(stderr, "%s: %s", spec, message);
 		abort();
+	}
 	flight_triggers__free(&triggers);
 	free(spec);
 }

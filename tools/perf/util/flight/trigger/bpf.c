@@ -46,7 +46,7 @@ static int bpf_parse(struct flight_trigger *t, const char *arg)
 	struct pinned *p;
 
 	if (!arg || !*arg) {
-		pr_err("--trigger: bpf: requires the path of a pinned ring buffer map after the colon.\n");
+		pr_err("--trigger: 'bpf' requires the path of a pinned ring buffer map after a colon. Use bpf:PINNED_MAP\n");
 		return -EINVAL;
 	}
 	p = zalloc(sizeof(*p));

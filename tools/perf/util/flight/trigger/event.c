@@ -81,7 +81,7 @@ static int split_filter(struct watched *w)
 		return 0;
 	last = strrchr(w->name, '/');
 	if (last == slash || last[1] || last == slash + 1) {
-		pr_err("--trigger: event:%s: a filter must be between two slashes at the end.\n",
+		pr_err("--trigger: event:%s: a filter must be between two slashes at the end. Use event:NAME/FILTER/\n",
 		       w->name);
 		return -EINVAL;
 	}
@@ -134,7 +134,7 @@ static int event_parse(struct flight_trigger *t, const char *arg)
 	int err;
 
 	if (!arg || !*arg) {
-		pr_err("--trigger: event: requires the name of an event after the colon; see perf list.\n");
+		pr_err("--trigger: 'event' requires the name of an event after a colon; see perf list. Use event:NAME[/FILTER/]\n");
 		return -EINVAL;
 	}
 	w = zalloc(sizeof(*w));

@@ -614,7 +614,7 @@ static int socket_parse(struct flight_trigger *t, const char *arg)
 	if (!arg)
 		return 0;
 	if (!*arg) {
-		pr_err("--trigger: socket: requires the path of a socket after the colon.\n");
+		pr_err("--trigger: 'socket:' requires the path of a socket after the colon. Use socket[:PATH]\n");
 		return -EINVAL;
 	}
 	s->path = strdup(arg);

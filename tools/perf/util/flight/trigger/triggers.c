@@ -197,8 +197,8 @@ static int parse_kind(struct flight_trigger *t, char **spec)
 	if (t->ops->parse_terms)
 		return parse_terms(t, delimiter == '/' ? end + 1 : NULL, spec);
 	if (delimiter == '/') {
-		pr_err("--trigger: '%s' has no terms between slashes: %s.\n", kind,
-		       t->ops->parse ? "its argument follows a colon" : "it stands alone");
+		pr_err("--trigger: '%s' has no terms between slashes: use %s%s.\n", kind, kind,
+		       t->ops->parse ? ":ARGUMENT" : " alone");
 		return -EINVAL;
 	}
 	if (delimiter == ':') {
@@ -210,7 +210,7 @@ static int parse_kind(struct flight_trigger *t, char **spec)
 	if (t->ops->parse)
 		return t->ops->parse(t, arg);
 	if (arg) {
-		pr_err("--trigger: '%s' takes no argument after a colon.\n", kind);
+		pr_err("--trigger: '%s' takes no argument after a colon: use it alone.\n", kind);
 		return -EINVAL;
 	}
 	return 0;
@@ -227,7 +227,7 @@ static int parse(struct flight_trigger *t, char *spec)
 	if (t->ops && t->ops->by_itself && !t->has_cooldown)
 		t->cooldown = DEFAULT_COOLDOWN;
 	if (!err && t->freeze && t->delay) {
-		pr_err("--trigger: 'freeze' and 'delay' exclude each other.\n");
+		pr_err("--trigger: 'freeze' and 'delay' exclude each other: use one of them.\n");
 		err = -EINVAL;
 	}
 	return err;
@@ -267,7 +267,8 @@ int flight_triggers__add(struct flight_trigger **triggers, const char *spec)
 	trigger_on(&t->state);
 
 	if (!t->ops->parse && !t->ops->parse_terms && flight_triggers__has(*triggers, t->ops)) {
-		pr_err("--trigger: '%s' can be given only once.\n", t->ops->name);
+		pr_err("--trigger: '%s' can be given only once: use one of them.\n",
+		       t->ops->name);
 		err = -EINVAL;
 		goto out_free;
 	}
