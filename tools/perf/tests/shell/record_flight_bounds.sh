@@ -97,6 +97,53 @@ keeps_the_newest()
 	opens "$DUMP"
 }
 
+# Also those of earlier runs, and the newest one, with no dump that comes after it; not early.
+bounds_age()
+{
+	local old=$TMP/m.sample.20200101T000000.000Z later=$TMP/m.sample.29990101T000000.000Z i
+	local very=$TMP/m.sample.00010101T000000.000Z begun
+
+	for i in '' .1 .json .tar.bz2 .mine; do
+		echo mine >"$old$i"
+	done
+	echo mine >"$very"
+	echo mine >"$later"
+	echo mine >"$TMP/m.sample.20200140T000000.000Z"
+	echo mine >"$TMP/m"
+	start_recorder "$TMP/m" -M 4M -e cpu-clock -F 99 -a --max-dump-age 3s
+	wait_for test ! -e "$old"
+	wait_for test ! -e "$old.1"
+	wait_for test ! -e "$very"
+	not test -e "$old.json"
+	not test -e "$old.tar.bz2"
+	begun=$(date +%s%N)
+	kill -USR1 "$RECORDER"
+	wait_for has_dumps "$TMP/m" 1
+	DUMP=$(dumps "$TMP/m")
+	opens "$DUMP"
+	FLIGHT_WAIT=900 wait_for test ! -e "$DUMP"
+	not test -e "$DUMP.json"
+	i=$((($(date +%s%N) - begun) / 1000000))
+	echo "removed after $i ms"
+	((i >= 3000))
+	# It goes on.
+	kill -USR1 "$RECORDER"
+	wait_for has_dumps "$TMP/m" 1
+	stop_recorder INT
+	opens "$DUMP"
+	grep -l mine "$TMP"/m* | wc -l | grep -qx 4
+	cat "$TMP/m.stderr"
+	not grep -i cannot "$TMP/m.stderr"
+	# It is told where it cannot, and recording goes on.
+	mkdir -p "$old.json/x"
+	: >"$old"
+	start_recorder "$TMP/m" -M 4M -e cpu-clock -F 99 -a --max-dump-age 1h
+	wait_for grep -q "Cannot remove $old, which is older than --max-dump-age" "$TMP/m.stderr"
+	dump_next
+	stop_recorder INT
+	opens "$DUMP"
+}
+
 # With the file's name; a failure is told, one that hangs holds nobody up.
 runs_a_command()
 {
@@ -392,6 +439,8 @@ refuses()
 	fails 1 'max-files is for a flight recorder' perf record --max-files 3 -a true
 	fails 1 'max-disk is for a flight recorder' perf record --max-disk 3M -a true
 	fails 1 'on-dump is for a flight recorder' perf record --on-dump true -a true
+	fails 1 'max-dump-age is for a flight recorder' perf record --max-dump-age 1d -a true
+	fails 129 'max-dump-age 20ms: invalid time' perf record -M 4M --max-dump-age 20ms -a
 	fails 129 'max-disk 3: invalid size' perf record -M 4M --max-disk 3 -a
 }
 
@@ -414,6 +463,7 @@ if [ "${FLIGHT_UPLOADS-}" != only ]; then
 	check "max-files, those of earlier runs as well" bounds_files
 	check "max-disk" bounds_disk
 	check "the newest dump stays" keeps_the_newest
+	check "max-dump-age" bounds_age
 	check "on-dump" runs_a_command
 	check "archive: names after an upgrade, elsewhere" archives
 	check "archive: what cannot be packed is told" tells_of_archives

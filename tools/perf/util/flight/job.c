@@ -40,6 +40,9 @@
  * the recorder no longer waits for it. A child that has only messages does not access the
  * disk before. The recorder itself only opens the log, at SIGHUP.
  *
+ * With --max-dump-age each child that may access the disk removes dumps that are too old. If
+ * there is no other work for that long, one is forked for it.
+ *
  * Messages and corrections of manifests are kept until the child that is to deal with them
  * has reported. Each trigger has the manifest of its own last dump.
  *
@@ -261,6 +264,7 @@ static int do_work(struct flight_job *job, enum flight_job_kind kind,
 	else if (!result->err && kind == FLIGHT_JOB_AUXILIARY)
 		result->err = dump__write_auxiliary(&source, job->opts->out);
 	correct_manifests(job);
+	dump_files__expire(job->opts->out, job->opts->max_dump_age);
 	if (result->err || kind != FLIGHT_JOB_DUMP)
 		return 0;
 	return settle_dump(job->opts, result->path, request->action);
@@ -339,6 +343,9 @@ static void hand_over(struct flight_job *job, enum flight_job_kind kind)
 	job->told = strlen(job->messages);
 	if (!corrects(job, kind))
 		return;
+	job->expiry_due = rdclock() + clamp(job->opts->max_dump_age / FLIGHT_EXPIRIES_PER_AGE,
+					    FLIGHT_MIN_EXPIRY_INTERVAL,
+					    FLIGHT_MAX_EXPIRY_INTERVAL);
 	for (struct flight_trigger *t = job->opts->triggers; t; t = t->next) {
 		t->last.correcting = t->last.wrong;
 		t->last.wrong = false;
@@ -490,7 +497,7 @@ void flight_job__begin_auxiliary(struct flight_job *job, u64 now)
 }
 
 /**
- * flight_job__begin_rest - print messages and correct manifests, if that is wanted
+ * flight_job__begin_rest - print messages, correct manifests, remove dumps, if that is wanted
  * @job: no child is there
  * @now: CLOCK_MONOTONIC in ns
  *
@@ -498,11 +505,25 @@ void flight_job__begin_auxiliary(struct flight_job *job, u64 now)
  */
 void flight_job__begin_rest(struct flight_job *job, u64 now)
 {
-	bool due = now >= job->correction_due && has_corrections(job);
+	bool due = (now >= job->correction_due && has_corrections(job)) ||
+		   (now >= job->expiry_due && job->opts->max_dump_age);
 
 	if ((due || *job->messages) && now >= job->rest_due &&
 	    begin(job, FLIGHT_JOB_REST, NULL, 0))
 		job->rest_due = now + NSEC_PER_SEC;
+}
+
+/**
+ * flight_job__next_expiry - when dumps are to be removed next
+ * @job: the child, if there is one
+ *
+ * Return: CLOCK_MONOTONIC in ns, or -1 if there is no limit, or a child is there.
+ */
+u64 flight_job__next_expiry(const struct flight_job *job)
+{
+	if (!job->opts->max_dump_age || job->opts->dry_run || job->pid)
+		return -1ULL;
+	return max(job->expiry_due, job->rest_due);
 }
 
 /**

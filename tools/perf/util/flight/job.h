@@ -24,7 +24,8 @@ struct record_source;
  * enum flight_job_kind - what a child writes
  * @FLIGHT_JOB_DUMP: a dump
  * @FLIGHT_JOB_AUXILIARY: OUT.auxiliary
- * @FLIGHT_JOB_REST: only what each child writes as well: messages, a corrected manifest
+ * @FLIGHT_JOB_REST: only what each child does as well: messages, a corrected manifest, the
+ *		      removal of dumps that are too old
  */
 enum flight_job_kind {
 	FLIGHT_JOB_DUMP,
@@ -46,6 +47,7 @@ enum flight_job_kind {
  * @deadline: when it is killed, CLOCK_MONOTONIC in ns
  * @killed: that has happened
  * @here: there was no child: the recorder wrote the file itself, with this result
+ * @expiry_due: when a child may be forked to remove old dumps alone, CLOCK_MONOTONIC in ns
  * @correction_due: when a child may be forked to correct manifests alone, CLOCK_MONOTONIC in ns
  * @messages: to be printed by the next child
  * @told: bytes of these that the child prints
@@ -70,6 +72,7 @@ struct flight_job {
 	u64				deadline;
 	bool				killed;
 	struct dump_result		*here;
+	u64				expiry_due;
 	u64				correction_due;
 	char				messages[2048];
 	size_t				told;
@@ -85,9 +88,15 @@ struct flight_job {
 /* OUT.auxiliary is written anew after each dump, and otherwise that often, in ns. */
 #define FLIGHT_AUXILIARY_INTERVAL	((u64)(60 * NSEC_PER_SEC))
 
+/* Dumps are removed as soon as they are older than they may be by a fraction, in ns. */
+#define FLIGHT_EXPIRIES_PER_AGE		8
+#define FLIGHT_MIN_EXPIRY_INTERVAL	((u64)(1 * NSEC_PER_SEC))
+#define FLIGHT_MAX_EXPIRY_INTERVAL	((u64)(600 * NSEC_PER_SEC))
+
 int flight_job__begin(struct flight_job *job, const struct dump_request *request, u64 until);
 void flight_job__begin_auxiliary(struct flight_job *job, u64 now);
 void flight_job__begin_rest(struct flight_job *job, u64 now);
+u64 flight_job__next_expiry(const struct flight_job *job);
 void flight_job__say(struct flight_job *job, const char *fmt, ...) __printf(2, 3);
 int flight_job__write_here(struct flight_job *job, const struct dump_request *request, u64 until);
 bool flight_job__is_busy(const struct flight_job *job);

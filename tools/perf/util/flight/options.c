@@ -205,6 +205,19 @@ int flight_opts__parse_max_overhead(const struct option *opt, const char *str, i
 	return !unset && parse_overhead("--max-overhead", str, &fo->max_overhead) ? -1 : 0;
 }
 
+int flight_opts__parse_max_dump_age(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->max_dump_age = 0;
+	if (unset || (!flight__parse_time(str, &fo->max_dump_age) &&
+		      fo->max_dump_age >= NSEC_PER_SEC))
+		return 0;
+	pr_err("--max-dump-age %s: invalid time. Use a time of at least 1s, such as 12h or 30d.\n",
+	       str);
+	return -1;
+}
+
 int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset)
 {
 	struct flight_opts *fo = opt->value;
@@ -278,6 +291,7 @@ static int check_without(const struct flight_opts *fo)
 		{ fo->max_age,		"--max-age" },
 		{ fo->max_files,	"--max-files" },
 		{ fo->max_disk,		"--max-disk" },
+		{ fo->max_dump_age,	"--max-dump-age" },
 		{ fo->on_dump,		"--on-dump" },
 		{ fo->keep,		"--keep" },
 		{ fo->record_self,	"--record-self" },

@@ -27,6 +27,7 @@ struct record_opts;
  * @max_disk_given: the user has set @max_disk
  * @max_overhead: part of the CPU time that recording may take (--max-overhead); 0: no limit
  * @max_overhead_given: the user has set @max_overhead
+ * @max_dump_age: maximum age of a dump in ns (--max-dump-age); 0: no limit
  * @dump_timeout: ns after which a child that writes a file is killed (--dump-timeout)
  * @combine: combine existing dumps and exit (--combine)
  * @keep: keep the combined dumps (--keep)
@@ -54,6 +55,7 @@ struct flight_opts {
 	bool			max_disk_given;
 	double			max_overhead;
 	bool			max_overhead_given;
+	u64			max_dump_age;
 	u64			dump_timeout;
 	bool			combine;
 	bool			keep;
@@ -79,6 +81,7 @@ int flight_opts__parse_memory(const struct option *opt, const char *str, int uns
 int flight_opts__parse_max_age(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_overhead(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_max_dump_age(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
 

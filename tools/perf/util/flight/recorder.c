@@ -342,6 +342,7 @@ static void set_timer(struct flight_recorder *fr, u64 now)
 	next = min(next, fr->watchdog_due);
 	next = min(next, fr->hotplug.due);
 	next = min(next, flight_overhead__next(&fr->overhead));
+	next = min(next, flight_job__next_expiry(&fr->job));
 	/* A dump that is being written wakes us at its end. */
 	next = min(next, flight_triggers__next(fr->opts->triggers, now, fr->job.pid));
 	flight_wakeup__set_timer(&fr->wakeup, next);

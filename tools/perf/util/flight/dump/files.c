@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The dumps of a recorder on disk: list them, and limit their number and size
+ * The dumps of a recorder on disk: list them, and limit their number, size and age
  *
  * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Its manifest (.json) and its archive
- * (.tar.bz2) are beside it and are removed with it. Dumps are ordered by name. Files
- * whose names are not those of dumps of this OUT are never touched.
+ * (.tar.bz2) are beside it and are removed with it. Dumps are ordered by name, and the
+ * time in its name is that of the dump, whenever the file was copied. Files whose names
+ * are not those of dumps of this OUT are never touched.
  */
 #include "files.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /**
@@ -221,6 +226,52 @@ bool dump_files__remove_oldest(const char *out)
 	}
 	dump_files__free(&df);
 	return removed;
+}
+
+/*
+ * When a dump was written, in seconds since the epoch. @path is that of a dump. What is no
+ * time, such as the 40th of a month, never comes.
+ */
+static s64 time_of(const char *path)
+{
+	const char *str = strrchr(path, 'Z') - strlen("20261121T093650.275");
+	struct tm tm = {};
+
+	return strptime(str, "%Y%m%dT%H%M%S", &tm) ? timegm(&tm) : INT64_MAX;
+}
+
+/**
+ * dump_files__expire - remove dumps that are too old
+ * @out: how their names begin
+ * @max_age: maximum age in ns, 0: no limit
+ *
+ * This includes the newest one. The age is that of the time in the name. If the wall clock
+ * was set back, dumps from the future are kept until they are old.
+ */
+void dump_files__expire(const char *out, u64 max_age)
+{
+	s64 seconds = max_age / NSEC_PER_SEC;
+	struct dump_files df;
+	u64 now = 0;
+	int err;
+
+	if (!max_age)
+		return;
+	clockid__read(CLOCK_REALTIME, &now);
+	err = dump_files__list(out, &df);
+	if (err) {
+		pr_err("Cannot list the dumps of %s: %s\n", out, strerror(-err));
+		return;
+	}
+	for (size_t i = 0; i < df.nr; i++) {
+		s64 age = (s64)(now / NSEC_PER_SEC) - time_of(df.files[i].path);
+
+		err = age > seconds ? dump_files__remove(df.files[i].path) : 0;
+		if (err)
+			pr_err("Cannot remove %s, which is older than --max-dump-age: %s\n",
+			       df.files[i].path, strerror(-err));
+	}
+	dump_files__free(&df);
 }
 
 /**

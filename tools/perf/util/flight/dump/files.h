@@ -31,6 +31,7 @@ int dump_files__list(const char *out, struct dump_files *df);
 void dump_files__free(struct dump_files *df);
 int dump_files__remove(const char *path);
 bool dump_files__remove_oldest(const char *out);
+void dump_files__expire(const char *out, u64 max_age);
 void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 max_bytes);
 
 #endif /* __PERF_FLIGHT_DUMP_FILES_H */
