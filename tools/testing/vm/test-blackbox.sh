@@ -398,7 +398,11 @@ reserve_errors()
 # says PATTERN OPTION...: perf record fails with that message, and leaves no session
 says()
 {
-	if perf record "${@:2}" -e cpu-clock -a >/tmp/said 2>&1 || ! grep -E -e "$1" /tmp/said; then
+	local status
+	perf record "${@:2}" -e cpu-clock -a >/tmp/said 2>&1
+	status=$?
+	if [ $status = 0 ] || ! grep -E -e "$1" /tmp/said; then
+		echo "perf record ${*:2}: status $status"
 		cat /tmp/said
 		return 1
 	fi
