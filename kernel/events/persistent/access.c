@@ -23,7 +23,17 @@
  * A buffer may have several members. Its reader sees the records of all of them, and so
  * must pass the checks of each, including members that were claimed since. When a member
  * is freed, the requirements of its records are added to rb->asks, which is protected by
- * perf_persistent_lock. All members of a buffer follow the same task, or none.
+ * perf_persistent_lock.
+ *
+ * The members of a buffer that belongs to a CPU may follow different tasks. The task of a
+ * freed member cannot be asked for any more. Unless another member of the buffer follows it
+ * as well, its records are for those who may watch any task: CAP_PERFMON, in the initial pid
+ * namespace.
+ *
+ * Tasks that inherited an event are not asked for, as perf_event_open() does not ask for
+ * them: who may watch a task may watch what it starts. Credentials that it did not have
+ * before come with an exec(), which ends the event in that task. New pid namespaces are below
+ * that of the first task, so who sees that one sees them all.
  *
  * Whoever may open a member may see its attr, without the addresses of its creator.
  */
@@ -130,18 +140,40 @@ static bool perf_persistent_asks_for_monitor(struct perf_event *event)
 #define PERF_PERSISTENT_ASKS_TRACEPOINT	0x4
 #define PERF_PERSISTENT_ASKS_ADMIN	0x8
 #define PERF_PERSISTENT_ASKS_UNLOCKED	0x10
+#define PERF_PERSISTENT_ASKS_ALL_TASKS	0x20
+
+/* Does a member that stays, and writes to the same buffer, follow the same task? */
+static bool perf_persistent_is_followed(struct perf_persistent_event *pe)
+{
+	struct perf_persistent_event *other;
+
+	lockdep_assert_held(&perf_persistent_lock);
+
+	/* Nobody opens it any more: do not search for each of its events. */
+	if (pe->session->state == PERF_PERSISTENT_ENDED)
+		return true;
+
+	list_for_each_entry(other, &pe->session->members, member_entry) {
+		if (READ_ONCE(other->rb) == pe->rb &&
+		    other->event->hw.target == pe->event->hw.target)
+			return true;
+		cond_resched();
+	}
+	return false;
+}
 
 /**
  * perf_persistent_asks - get the permissions that the records of an event require
- * @event: the event, which is about to be freed
+ * @pe: the member, which is about to be freed, and is no longer on session->members
  *
- * The task is not included, because other members of the buffer follow it as well, nor is
- * the LSM label, which is freed with the event.
+ * The LSM label is not included: it is freed with the event.
  *
+ * Context: perf_persistent_lock is held.
  * Return: PERF_PERSISTENT_ASKS_* bits
  */
-u32 perf_persistent_asks(struct perf_event *event)
+u32 perf_persistent_asks(struct perf_persistent_event *pe)
 {
+	struct perf_event *event = pe->event;
 	const struct perf_event_attr *attr = &event->attr;
 	u32 asks = 0;
 
@@ -156,6 +188,8 @@ u32 perf_persistent_asks(struct perf_event *event)
 		asks |= PERF_PERSISTENT_ASKS_MONITOR;
 	if (attr->sample_type & PERF_SAMPLE_REGS_INTR)
 		asks |= PERF_PERSISTENT_ASKS_UNLOCKED;
+	if (pe->target_ns && !perf_persistent_is_followed(pe))
+		asks |= PERF_PERSISTENT_ASKS_ALL_TASKS;
 
 #ifdef CONFIG_EVENT_TRACING
 	if (event->tp_event && event->orig_type != PERF_TYPE_TRACEPOINT)
@@ -186,6 +220,9 @@ static int perf_persistent_may_have(u32 asks)
 	if (!err && (asks & PERF_PERSISTENT_ASKS_UNLOCKED))
 		err = security_locked_down(LOCKDOWN_PERF);
 	if (!err && (asks & PERF_PERSISTENT_ASKS_MONITOR) && !perfmon_capable())
+		err = -EACCES;
+	if (!err && (asks & PERF_PERSISTENT_ASKS_ALL_TASKS) &&
+	    (!perfmon_capable() || !perf_persistent_sees(&init_pid_ns)))
 		err = -EACCES;
 	if (!err && (asks & PERF_PERSISTENT_ASKS_ADMIN) && !capable(CAP_SYS_ADMIN))
 		err = -EPERM;
@@ -255,16 +292,13 @@ int perf_persistent_may_open(struct perf_event *event)
  * perf_persistent_may_read - may the current task have the event, and its buffer?
  * @pe: the member
  *
- * Return: 0; -ESRCH if its task is of another pid namespace; -EBUSY while events other
+ * Return: 0; -ESRCH if a task is of another pid namespace; -EBUSY while events other
  * than members write to the buffer
  */
 int perf_persistent_may_read(struct perf_persistent_event *pe)
 {
 	struct perf_persistent_event *other;
 	int err;
-
-	if (pe->target_ns && !perf_persistent_sees(pe->target_ns))
-		return -ESRCH;
 
 	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
 		return -EBUSY;
@@ -279,6 +313,9 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 		/* NULL while it is becoming a member, of another buffer than this. */
 		if (READ_ONCE(other->rb) != pe->rb)
 			continue;
+
+		if (other->target_ns && !perf_persistent_sees(other->target_ns))
+			return -ESRCH;
 
 		err = perf_persistent_may_open(other->event);
 		if (err)

@@ -26,6 +26,17 @@
  * perf_event_reinstall() needs a CPU that stays online: it takes cpu_hotplug_lock below
  * perf_persistent_mutex and above the mutex of the CPU's context, as the base does.
  *
+ * An event that follows a task on one CPU stays on the task's context, and needs not be
+ * installed again. Its context must not be locked here, either:
+ *
+ *	cpu_hotplug_lock, for reading		a task exits:
+ *	  perf_event_context::mutex (a task's)	  perf_event_context::mutex (its own)
+ *						    the last reference on an inherited event:
+ *						    static_key_slow_dec()
+ *						      cpu_hotplug_lock, for reading
+ *
+ * With a CPU that waits to go offline between the two, neither continues.
+ *
  * A claimed event is an ordinary event, and is not installed again. UNCLAIM of an event
  * whose CPU went offline fails (ENODEV).
  *
@@ -55,7 +66,8 @@ static void perf_persistent_follow_cpu(unsigned int cpu)
 		xa_for_each(&s->events, key, pe) {
 			if (READ_ONCE(pe->event->cpu) != cpu)
 				continue;
-			perf_event_reinstall(pe->event, cpu);
+			if (!pe->target_ns)
+				perf_event_reinstall(pe->event, cpu);
 			perf_persistent_tell(pe);
 			/* Each takes as long as there are events that have returned. */
 			cond_resched();

@@ -168,7 +168,7 @@ static inline struct perf_persistent_session *to_session(const struct kobject *k
  * @index: number of the event on its CPU
  * @charge: one page, for a member that shares the buffer of another; else empty
  * @memory: what its memory cgroup is charged for the event, see memory.c
- * @target_ns: pid namespace of the task that it follows, with a reference, or NULL
+ * @target_ns: pid namespace of the task that it was opened for, with a reference, or NULL
  * @claimed: taken back; no longer on session->events
  * @claim_entry: private to perf_persistent_take_all()
  * @member_entry: on session->members
@@ -308,7 +308,7 @@ void perf_persistent_put_owner(struct perf_persistent_session *s);
 
 /* access.c */
 struct pid_namespace *perf_persistent_get_target_ns(struct perf_event *event);
-u32 perf_persistent_asks(struct perf_event *event);
+u32 perf_persistent_asks(struct perf_persistent_event *pe);
 int perf_persistent_may_open(struct perf_event *event);
 int perf_persistent_may_read(struct perf_persistent_event *pe);
 void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr);

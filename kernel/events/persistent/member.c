@@ -3,7 +3,8 @@
  * Persistent events: an event as a member of its session
  *
  * session.c describes the objects and references. This file has the parts of a member: its
- * ring buffer, the charge of the buffer, its state and its last reference.
+ * ring buffer, the charge of the buffer, its state, tasks that inherit it, and its last
+ * reference.
  *
  * Buffer
  * ------
@@ -33,6 +34,43 @@
  *
  * The charge to a memory cgroup, which comes on top, is in memory.c.
  *
+ * Inherited events
+ * ----------------
+ *
+ *       perf_persistent_event --> perf_event, the member
+ *                                   ^  | child_list
+ *                                   |  +--> child (of one task) --> its perf_event_context
+ *                         ->parent  |  +--> child (of another task)
+ *                                   +-------+
+ *
+ *  - fork() gives the new task a child of the member, by inherit_event(). Children of
+ *    children are on the list of the member as well. Each child has a reference on the
+ *    member, on its task's context and on its task. It has no buffer and no file:
+ *    perf_output_begin() writes its records to the member's buffer, with the member's id.
+ *    On rb->event_list there are only members. What a session holds, and what it is charged,
+ *    does not depend on the number of children.
+ *  - ENABLE, DISABLE and read() act on the member and all children, with child_mutex held.
+ *    A freeze pauses the buffer, and so stops all of them.
+ *  - A context switch between two tasks that have the same events exchanges their contexts,
+ *    see perf_event_context_sched_out(). The member then follows another task than
+ *    hw.target, and a child follows hw.target. All tasks are recorded as before. hw.target
+ *    does not change: it tells whom the event was opened for, that is, who may read it.
+ *    event->ctx does not change either; only ctx->task does.
+ *  - A task exits: perf_event_exit_event() takes what is on its context off. A child is freed.
+ *    The member stays, off its context, as long as it has users, and its children record as
+ *    before and may pass it on: is_orphaned_event() is true only for an event that was
+ *    released. Because of the exchange this need not be the task it was opened for.
+ *  - GONE: the member is off its context, and has no child. See perf_persistent_gone(). Both
+ *    causes call perf_event_wakeup() of the member afterwards, which wakes poll().
+ *  - A fork() that fails: perf_event_free_task() frees the children of the new task. It may
+ *    wait for perf_event_release_kernel(), which holds none of our locks.
+ *  - The member is freed: perf_persistent_put() takes the buffer away, under RCU, as munmap()
+ *    does; children that still run find no buffer. perf_event_release_kernel() then marks the
+ *    member DEAD, so that it is not inherited any more, and frees the children. So neither
+ *    close(), CLAIM nor END leaves a child.
+ *  - A CPU goes offline: its events stay on the contexts of their tasks, which run elsewhere,
+ *    and record again when the CPU has returned and runs one of the tasks.
+ *
  * Walks
  * -----
  *
@@ -50,6 +88,19 @@
  *	(A) STORE event->persistent, release	LOAD pe->rb and the rest of *pe
  *
  * A pairs with B. event->persistent is never cleared.
+ *
+ *	a task forks, and exits			perf_persistent_gone()
+ *
+ *	STORE parent->child_list, by		(D) LOAD event->attach_state, acquire
+ *	  inherit_event()			LOAD event->child_list
+ *	(C) perf_event_context::lock
+ *	STORE event->attach_state, by
+ *	  perf_remove_from_context()
+ *
+ * C pairs with D. A task can fork only while the member or a child of it is on the task's
+ * context: fork() holds perf_event_context::mutex, as exit does. So if the member was seen
+ * off its context, all that its task passed on is on the list; and the list is not empty,
+ * not for a moment, while one of those forks. Once it is seen empty, it stays empty.
  */
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
@@ -71,24 +122,30 @@ DEFINE_MUTEX(perf_persistent_lock);
 /* State */
 
 /**
- * perf_persistent_gone - is the event at an end because its target task is?
+ * perf_persistent_gone - does no task run any more that the event follows?
  * @pe: the member
  *
  * Context: any; the result may change only from false to true.
- * Return: true if it is.
+ * Return: true if the event follows tasks, and all of them have gone.
  */
 bool perf_persistent_gone(struct perf_persistent_event *pe)
 {
+	/* D, matches C: see Ordering */
+	unsigned int attached = smp_load_acquire(&pe->event->attach_state);
+
 	/* An event that follows a task never returns to its context. */
-	return pe->cpu == -1 && !(READ_ONCE(pe->event->attach_state) & PERF_ATTACH_CONTEXT);
+	if (!(attached & PERF_ATTACH_TASK) || (attached & PERF_ATTACH_CONTEXT))
+		return false;
+
+	/* Each task that inherited the event has one of these. */
+	return list_empty(&pe->event->child_list);
 }
 
-/* False if the event has another context by now. */
-static bool perf_persistent_try_state(struct perf_persistent_event *pe,
-				      struct perf_event_context *ctx, u32 *state)
+/* False if the event has another context by now, or its task has exited. */
+static bool perf_persistent_try_state(struct perf_event *event, u32 *state)
 {
-	struct perf_event *event = pe->event;
-	bool same, runs, online = false;
+	struct perf_event_context *ctx = READ_ONCE(event->ctx);
+	bool same, runs = false, online = false;
 	unsigned long flags;
 
 	/* The event is put on its context, and taken off, under this lock. */
@@ -97,6 +154,8 @@ static bool perf_persistent_try_state(struct perf_persistent_event *pe,
 	if (event->attach_state & PERF_ATTACH_CONTEXT) {
 		online = event->cpu == -1 || cpu_online(event->cpu);
 		runs = event->state > PERF_EVENT_STATE_OFF;
+	} else if (event->attach_state & PERF_ATTACH_TASK) {
+		same = false;
 	} else {
 		runs = READ_ONCE(event->resume);
 	}
@@ -109,19 +168,26 @@ static bool perf_persistent_try_state(struct perf_persistent_event *pe,
 
 static u32 perf_persistent_run_state(struct perf_persistent_event *pe)
 {
+	struct perf_event *child;
 	u32 state;
 
-	if (perf_persistent_gone(pe))
-		return PERF_PERSISTENT_STATE_GONE;
-
-	/* The context changes if a PMU moves the event to another CPU. */
+	/* Event and context of a child are freed after a grace period. */
 	guard(rcu)();
-	while (!perf_persistent_try_state(pe, READ_ONCE(pe->event->ctx), &state))
-		cpu_relax();
+	do {
+		if (perf_persistent_gone(pe))
+			return PERF_PERSISTENT_STATE_GONE;
 
-	/* Its task has exited in the meantime. */
-	return pe->cpu == -1 && (state & PERF_PERSISTENT_STATE_OFFLINE) ?
-	       PERF_PERSISTENT_STATE_GONE : state;
+		/* The context changes if a PMU moves the event to another CPU. */
+		if (perf_persistent_try_state(pe->event, &state))
+			break;
+
+		cpu_relax();
+		/* ENABLE and DISABLE act on all that inherited the event: ask one. */
+		child = list_first_or_null_rcu(&pe->event->child_list, struct perf_event,
+					       child_list);
+	} while (!child || !perf_persistent_try_state(child, &state));
+
+	return state;
 }
 
 /**
@@ -521,8 +587,8 @@ void perf_persistent_put(struct perf_persistent_event *pe)
 
 	/* Its records stay in the buffer, as long as there is another member. */
 	scoped_guard(mutex, &perf_persistent_lock) {
-		pe->rb->asks |= perf_persistent_asks(pe->event);
 		list_del(&pe->member_entry);
+		pe->rb->asks |= perf_persistent_asks(pe);
 	}
 
 	perf_blackbox_leave(pe);

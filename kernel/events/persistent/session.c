@@ -93,28 +93,35 @@
  * Events that follow a task
  * -------------------------
  *
- * Their CPU is -1, in perf_event_open() as in a session, and the events of one session
- * can follow any number of tasks. Such an event holds its task_struct (hw.target) and
- * the task's context until it is freed, as any event of a task does. Opening it again
- * takes what perf_event_open() takes: CAP_PERFMON, or the right to ptrace the task.
+ * They are opened for a task (hw.target). The events of one session can follow any number
+ * of tasks. Opening one again takes what perf_event_open() takes: CAP_PERFMON, or the right
+ * to ptrace the task it was opened for. There are two kinds:
  *
- *  - The task exits: perf_event_exit_task() takes the event off the context, which is
+ *  - On any CPU: the CPU is -1, in perf_event_open() as in a session. It follows this task
+ *    alone, and has a buffer of its own, or shares one with events of the same task.
+ *  - On one CPU: the buffer belongs to the CPU, which is its only writer, and may be shared
+ *    with other events of that CPU. To follow a task on all CPUs takes an event for each.
+ *    With attr.inherit it also follows the threads and children that the task starts after
+ *    it was opened, and theirs. attr.inherit is refused for all other events: the tasks would
+ *    write to one buffer on several CPUs at the same time. See "Inherited events" in member.c.
+ *
+ * What happens to a task
+ * ----------------------
+ *
+ *  - It exits: perf_event_exit_task() takes the event off the context, which is
  *    dead from then on. Event, buffer and session stay, and are opened, read and
- *    claimed as before. The state remains GONE, and poll() returns EPOLLHUP. If
- *    PERF_RECORD_EXIT was asked for, it is the last record. The opener is checked
- *    against the credentials that the task died with.
+ *    claimed as before. When the last task has exited, the state is GONE and remains so,
+ *    and poll() returns EPOLLHUP. If PERF_RECORD_EXIT was asked for, it is the last record.
+ *    The opener is checked against the credentials that the task died with.
  *  - UNCLAIM of an event whose task has already exited: the same.
- *  - The task execs: the event continues. If the new program is set-uid or not readable,
+ *  - It execs: the event continues. If the new program is set-uid or not readable,
  *    perf_event_exit_task() ends the event as if the task had exited, and it never
- *    returns: GONE means that the event no longer follows its task. The opener is then
+ *    returns: GONE means that the event no longer follows any task. The opener is then
  *    checked against the new credentials: the owner may need CAP_PERFMON to read what
  *    was recorded before.
- *  - The task forks or clones: the child is not followed, since UNCLAIM refuses
- *    attr.inherit. A task with an event that is not inherited never swaps contexts with
- *    its child. A fork() that fails half-way has no such event to free.
- *  - The task is the creator: it exits as a task first, then as an owner of files. A
+ *  - It is the creator: it exits as a task first, then as an owner of files. A
  *    session that was still being built ends then.
- *  - The task's pid is reused: the event holds the task, not its pid.
+ *  - Its pid is reused: the event holds the task, not its pid.
  *
  * Locking
  * -------
@@ -125,7 +132,7 @@
  *
  *      perf_persistent_mutex
  *        cpu_hotplug_lock (whose holders thus cannot take it)
- *          perf_event_context::mutex
+ *          perf_event_context::mutex (below cpu_hotplug_lock: that of a CPU)
  *            perf_event::mmap_mutex
  *              perf_buffer::event_lock
  *        kn->active (sysfs: removing a file waits for its readers)
@@ -434,13 +441,13 @@ static int perf_persistent_check_event(struct perf_event *event)
 	if (has_aux(event) || attr->aux_output || has_aux_action(event))
 		return perf_persistent_refuse(-EINVAL, "the event has an AUX area");
 
-	/* They make fork(), exec() or a signal act on it. */
-	if (attr->inherit || attr->enable_on_exec || attr->remove_on_exec || attr->sigtrap)
-		return perf_persistent_refuse(-EINVAL, "fork, exec or a signal acts on it");
+	/* They make exec() or a signal act on it. */
+	if (attr->enable_on_exec || attr->remove_on_exec || attr->sigtrap)
+		return perf_persistent_refuse(-EINVAL, "exec or a signal acts on it");
 
-	/* A buffer for each CPU that the task may run on. */
-	if ((event->attach_state & PERF_ATTACH_TASK) && event->cpu != -1)
-		return perf_persistent_refuse(-EOPNOTSUPP, "it follows a task on one CPU");
+	/* The tasks run on any CPU, at the same time; a buffer has one writer. */
+	if (attr->inherit && (event->cpu == -1 || !(event->attach_state & PERF_ATTACH_TASK)))
+		return perf_persistent_refuse(-EINVAL, "inherited, but not of a task on one CPU");
 
 #ifdef CONFIG_CGROUP_PERF
 	/* Its attr does not name the cgroup. */

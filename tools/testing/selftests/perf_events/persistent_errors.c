@@ -318,7 +318,7 @@ TEST_F(errors, events)
 		{ comm_attr(), -1, 0, EINVAL, "inherit" },
 		{ comm_attr(), -1, 0, EINVAL, "enable_on_exec" },
 		{ comm_attr(), -1, 0, EINVAL, "remove_on_exec" },
-		{ comm_attr(), 0, 0, EOPNOTSUPP, "per task and CPU" },
+		{ comm_attr(), 0, -1, EINVAL, "inherit, on any CPU" },
 	};
 	struct perf_event_attr attr = comm_attr();
 	size_t i;
@@ -328,6 +328,7 @@ TEST_F(errors, events)
 	cases[1].attr.inherit = 1;
 	cases[2].attr.enable_on_exec = 1;
 	cases[3].attr.remove_on_exec = 1;
+	cases[4].attr.inherit = 1;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		fd = event_open(&cases[i].attr, cases[i].pid, cases[i].cpu, -1, 0);
 		ASSERT_LE(0, fd);

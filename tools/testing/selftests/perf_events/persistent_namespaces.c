@@ -6,12 +6,47 @@
  */
 #define _GNU_SOURCE
 
+#include <sys/socket.h>
+
 #include "../kselftest_harness.h"
 #include "persistent_util.h"
 #include "persistent_spaces.h"
 
 #define USER		1000
 #define USERS(name)	"u1000." name
+
+/* Through a socket, as SCM_RIGHTS. */
+static bool send_fd(int sock, int fd)
+{
+	char room[CMSG_SPACE(sizeof(fd))] = {}, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = room, .msg_controllen = sizeof(room),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, 0) == 1;
+}
+
+static int receive_fd(int sock)
+{
+	char room[CMSG_SPACE(sizeof(int))] = {}, byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = room, .msg_controllen = sizeof(room),
+	};
+	int fd = -1;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
 
 FIXTURE(spaces)
 {
@@ -194,6 +229,62 @@ TEST_F(spaces, tasks)
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
 	end_space(&two);
+}
+
+/* An event of its caller on CPU 0, whose fd it sends through a socket. */
+static int sends_event(int64_t sock)
+{
+	struct perf_event_attr attr = comm_attr();
+	int fd = event_open(&attr, getppid(), 0, -1, 0);
+
+	return fd >= 0 && send_fd(sock, fd) ? 0 : errno;
+}
+
+static int opens_cpu_0(int64_t id)
+{
+	int fd = reopen(id, 0, 0), err = fd < 0 ? errno : 0;
+
+	close(fd);
+	return err;
+}
+
+/* A buffer of a CPU may have records of several tasks: the reader must see all of them. */
+TEST_F(spaces, tasks_of_one_buffer)
+{
+	struct perf_event_attr attr = comm_attr();
+	int sock[2], inside, outside;
+	struct space space;
+	int64_t id;
+	void *base;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sock));
+	space = make_space(CLONE_NEWPID, 0);
+	ASSERT_LT(0, space.pid);
+	ASSERT_EQ(0, run_in(&space, sends_event, sock[1]));
+	inside = receive_fd(sock[0]);
+	outside = event_open(&attr, getpid(), 0, -1, 0);
+	ASSERT_LE(0, inside);
+	base = map(inside, 4 * PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(0, ioctl(outside, PERF_EVENT_IOC_SET_OUTPUT, inside));
+	id = unclaim(inside, PERF_PERSISTENT_PARTIAL, 0, "both");
+	ASSERT_LT(0, id);
+	ASSERT_EQ(id, unclaim(outside, 0, id, ""));
+	EXPECT_EQ(0, opens_cpu_0(id));
+	EXPECT_EQ(ESRCH, run_in(&space, opens_cpu_0, id));
+
+	/* Its records stay when it is freed, and nobody remembers whose they are. */
+	EXPECT_EQ(id, claim(outside));
+	EXPECT_EQ(ESRCH, run_in(&space, opens_cpu_0, id));
+	close(outside);
+	EXPECT_EQ(EACCES, run_in(&space, opens_cpu_0, id));
+	EXPECT_EQ(0, opens_cpu_0(id));
+	munmap(base, 5 * PAGE);
+	EXPECT_EQ(id, claim(inside));
+	close(inside);
+	close(sock[0]);
+	close(sock[1]);
+	end_space(&space);
 }
 
 static int makes(int64_t unused)

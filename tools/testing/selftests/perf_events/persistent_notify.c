@@ -178,7 +178,7 @@ TEST_F(notify, refusals)
 	attr.inherit = 1;
 	fd = event_open(&attr, -1, 0, -1, 0);
 	EXPECT_REFUSED(EINVAL, unclaim(fd, 0, 0, "refused"));
-	EXPECT_TRUE(traced("refuse", "reason=fork, exec or a signal acts on it"));
+	EXPECT_TRUE(traced("refuse", "reason=inherited, but not of a task on one CPU"));
 	close(fd);
 
 	leader = open_comm(0);

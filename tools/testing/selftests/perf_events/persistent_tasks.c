@@ -532,17 +532,6 @@ TEST_F(tasks, opener_is_checked)
 	end(&t);
 }
 
-/* Of a task on one CPU there would be a buffer for each. */
-TEST_F(tasks, on_one_cpu)
-{
-	struct perf_event_attr attr = comm_attr();
-	int fd = event_open(&attr, self->target.pid, 0, -1, 0);
-
-	ASSERT_LE(0, fd);
-	EXPECT_REFUSED(EOPNOTSUPP, unclaim(fd, 0, 0, "onecpu"));
-	close(fd);
-}
-
 /* Tasks that die while they are given away, and looked at. */
 TEST_F(tasks, die_meanwhile)
 {
