@@ -38,7 +38,8 @@ has_state()
 makes_and_tells()
 {
 	start_waiting perf test -w noploop 1
-	perf record -P tt -e cpu-clock/freq=999/,sched:sched_switch -p "$TASK" 2>&1 | tee "$TMP/log"
+	perf record -P tt -e cpu-clock/freq=999/,sched:sched_switch -p "$TASK" --per-thread 2>&1 |
+		tee "$TMP/log"
 	grep -q 'per thread 512 KiB for samples, 128 KiB for side-band' "$TMP/log"
 	perf ctl -l
 	has '^tt +[0-9]+ +0 +task +3 ' perf ctl -l
@@ -83,7 +84,7 @@ stays_until_claimed()
 	[ -z "$(sessions)" ]
 }
 
-# -p: the threads that there are, each with buffers of its own; -t: one of them.
+# -p: the threads that there are; -t: one of them; each with buffers of its own.
 follows_threads()
 {
 	cat >"$TMP/threads.py" <<-'EOF'
@@ -100,8 +101,8 @@ follows_threads()
 		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
 		sleep 0.1
 	done
-	perf record -P tp -e cpu-clock -p "$TASK" || touch "$TMP/failed"
-	perf record -P t1 -e cpu-clock -t "$TASK" || touch "$TMP/failed"
+	perf record -P tp -e cpu-clock -p "$TASK" --per-thread || touch "$TMP/failed"
+	perf record -P t1 -e cpu-clock -t "$TASK" --no-inherit || touch "$TMP/failed"
 	for _ in {1..300}; do
 		perf record -e persistent/tp/ -N -o "$TMP/p" 2>/dev/null
 		perf script -i "$TMP/p" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
@@ -118,6 +119,102 @@ follows_threads()
 	lacks "^ *$(grep -v "^$TASK\$" "$TMP/threads")\$" perf script -i "$TMP/p" -F tid
 	has_state tp 'task gone'
 	perf ctl -d tp t1
+}
+
+# Waits for "go", then starts a thread and a child, which both run when it has exited.
+start_parent()
+{
+	cat >"$TMP/parent.py" <<-'EOF'
+	import ctypes, os, sys, threading, time
+	def name(text):
+	    ctypes.CDLL(None).prctl(15, text)
+	def spin():
+	    name(b"py-thread")
+	    end = time.time() + 1
+	    while time.time() < end:
+	        pass
+	open(sys.argv[1]).read()
+	thread = threading.Thread(target=spin)
+	thread.start()
+	thread.join()
+	if not os.fork():
+	    if not os.fork():
+	        name(b"py-grandchild")
+	        open(sys.argv[1]).read()
+	        os.execlp("perf", "perf", "test", "-w", "noploop", "1")
+	    os._exit(0)
+	os.wait()
+	EOF
+	rm -f "$TMP/go"
+	mkfifo "$TMP/go"
+	python3 "$TMP/parent.py" "$TMP/go" >/dev/null 2>&1 &
+	TASK=$!
+}
+
+# -p: what the process starts is recorded as well, and outlives it.
+follows_what_it_starts()
+{
+	start_parent
+	perf record -P ti -e cpu-clock/freq=999/,sched:sched_switch -p "$TASK" 2>&1 |
+		tee "$TMP/log"
+	grep -q '6 events in 4 ring buffers' "$TMP/log"
+	grep -q 'per CPU 512 KiB for samples, 128 KiB for side-band' "$TMP/log"
+	has '^ti +[0-9]+ +0 +0-1 +6 ' perf ctl -l
+	has '^ *0 +0 +0 +128 .*side-band' perf ctl -i ti
+	has '^ *1 +2 +1 +512 .* runs +sched:sched_switch' perf ctl -i ti
+	go
+	wait "$TASK"
+	# Its grandchild waits.
+	has '^ti .* runs$' perf ctl -l
+	go
+	has_state ti 'task gone'
+	perf record -e persistent/ti/ -N -o "$TMP/i" 2>&1 | tee "$TMP/log"
+	grep -q 'CPU 0: samples: .* task gone' "$TMP/log"
+	"$BASE_PERF" script -i "$TMP/i" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' | sort | uniq -c | sort -rn |
+		tee "$TMP/who" | head -n 20
+	grep -q 'py-thread' "$TMP/who"
+	grep -q 'py-grandchild' "$TMP/who"
+	grep -qE ' perf noploop' "$TMP/who"
+	# And nobody else. Some have no name: they got it before the session began.
+	not grep -qvE ' (:[0-9]+|py-thread|py-grandchild|perf) ' "$TMP/who"
+	perf ctl -d ti
+}
+
+# The threads that there are share the buffers of a CPU.
+follows_existing_threads()
+{
+	python3 "$TMP/threads.py" &
+	TASK=$!
+	for _ in {1..3000}; do
+		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
+		sleep 0.1
+	done
+	perf record -P te -e cpu-clock -p "$TASK" || touch "$TMP/failed"
+	for _ in {1..300}; do
+		perf record -e persistent/te/ -N -o "$TMP/e" 2>/dev/null
+		perf script -i "$TMP/e" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
+		[ "$(wc -l <"$TMP/tids")" != 2 ] || break
+		sleep 1
+	done
+	threads_of "$TASK" >"$TMP/threads"
+	kill "$TASK"
+	[ ! -e "$TMP/failed" ]
+	cmp "$TMP/threads" "$TMP/tids"
+	has '^te .* 0-1 +8 ' perf ctl -l
+	has_state te 'task gone'
+	perf ctl -d te
+}
+
+# The side-band of tasks is not that of a CPU.
+adds_cpus()
+{
+	start_waiting true
+	perf record -q -P tc -e cpu-clock -p "$TASK"
+	perf record -P tc --add -e cs -a 2>&1 | tee "$TMP/log"
+	grep -q '4 events in 4 ring buffers' "$TMP/log"
+	go
+	wait "$TASK"
+	perf ctl -d tc
 }
 
 # Tasks and CPUs in one session.
@@ -145,7 +242,10 @@ check "-p makes a session that follows a task, and says so" makes_and_tells
 check "when the task has exited, its state says so" tells_that_it_has_gone
 check "what is there outlives the task: a post-mortem, named" is_a_post_mortem
 check "it is there until it is claimed" stays_until_claimed
-check "-p follows the threads that there are, -t one of them" follows_threads
+check "--per-thread follows the threads that there are, with -t one of them" follows_threads
+check "-p follows the threads and children that the process starts" follows_what_it_starts
+check "-p follows the threads that there are" follows_existing_threads
+check "--add -a has side-band of its own" adds_cpus
 check "a task is added to the session of a CPU" adds_a_task
 check "a task that is not there is told" no_such_task
 persistent_end

@@ -25,8 +25,14 @@
  * the session. They cannot be mapped before, and events cannot be redirected into them, so
  * each event has a buffer of its own.
  *
- * With -p or -t, each thread has these two buffers, because events that follow
- * different tasks cannot share one. Threads created later are not followed.
+ * With -p or -t, the events of all threads share the two buffers of a CPU. The
+ * kernel passes the events on to the threads and children that these threads start
+ * (attr.inherit), theirs included. A thread that starts between the scan of /proc and
+ * perf_event_open() of the thread that starts it is missed, as by perf record without -P.
+ *
+ * With --per-thread (or --no-inherit) as well, each existing thread has two buffers of its
+ * own, on whatever CPU it runs, and what it starts is not followed: a buffer has one
+ * writer at a time, so such an event cannot be inherited.
  *
  * The session is created completely or not at all. Everything that can fail
  * because of a PMU, permissions or memory is done first (open, filter, map,
@@ -85,6 +91,7 @@
  * @tasks: the events follow tasks (-p, -t)
  * @reserve: label of the region for the buffers, or NULL
  * @region: label of the region of @existing, or NULL
+ * @per_thread: each task has buffers of its own, which no other task inherits
  * @sample_size: bytes of a sample buffer
  * @memory: bytes of all buffers created
  * @nr_buffers: number of buffers
@@ -105,6 +112,7 @@ struct maker {
 	bool				tasks;
 	const char			*reserve;
 	char				*region;
+	bool				per_thread;
 	u64				id;
 	size_t				sample_size;
 	size_t				memory;
@@ -193,7 +201,9 @@ static bool maker__has_sideband(struct maker *m, int cpu)
 	for (int i = 0; i < m->existing->nr_events; i++) {
 		const struct persistent_event *event = &m->existing->events[i];
 
-		if (event->cpu == cpu && persistent_event__is_sideband(event))
+		/* If it is inherited, it is that of tasks alone. */
+		if (event->cpu == cpu && !event->attr.inherit &&
+		    persistent_event__is_sideband(event))
 			return true;
 	}
 	return false;
@@ -204,7 +214,7 @@ static void maker__config_attr(struct maker *m, struct evsel *evsel)
 	struct perf_event_attr *attr = &evsel->core.attr;
 	bool sideband = evsel == m->sideband;
 
-	attr->inherit	     = 0;
+	attr->inherit	     = m->tasks && !m->per_thread;
 	attr->inherit_stat   = 0;
 	attr->enable_on_exec = 0;
 	attr->disabled	     = 1;
@@ -236,8 +246,8 @@ static int maker__config(struct maker *m)
 	/* Reset uid: otherwise the maps would contain the threads of a user. */
 	opts->target.uid = UINT_MAX;
 	if (m->tasks) {
-		/* One event that follows the task, not one per CPU. */
-		opts->target.per_thread = true;
+		/* One event that follows the task, or one per CPU. */
+		opts->target.per_thread = m->per_thread;
 		opts->ignore_missing_thread = false;
 		opts->sample_cpu = true;
 	}
@@ -326,7 +336,7 @@ static int maker__map(struct maker *m, int fd, size_t size)
 	err = -errno;
 	if (err == -EPERM)
 		pr_err("No permission for %zu KiB of locked memory per %s: use a smaller -m, increase /proc/sys/kernel/perf_event_mlock_kb, or run with CAP_IPC_LOCK.\n",
-		       size / 1024, m->tasks ? "thread" : "CPU");
+		       size / 1024, m->per_thread ? "thread" : "CPU");
 	else
 		pr_err("Cannot map a ring buffer of %zu KiB: %s\n", size / 1024,
 		       str_error_r(-err, msg, sizeof(msg)));
@@ -352,43 +362,53 @@ static void maker__take(struct maker *m, int fd)
 	m->fds[m->nr_events++] = fd;
 }
 
+/* The first event maps the buffer, the others are redirected into it, unless they are placed. */
+static int maker__place(struct maker *m, struct evsel *evsel, int fd, int *output_fd, size_t size)
+{
+	int err;
+
+	if (*output_fd < 0 || m->reserve) {
+		err = maker__map(m, fd, size);
+		*output_fd = fd;
+	} else {
+		err = maker__redirect(evsel, fd, *output_fd);
+	}
+	if (!err)
+		maker__take(m, fd);
+	return err;
+}
+
 /*
  * Buffers of one CPU, or of one thread on any CPU. They join the session in the order in
  * which they are created.
  */
-static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int thread)
+static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int first, int nr_threads)
 {
-	int idx, fd, output_fd = -1, err;
+	int sideband_fd = -1, sample_fd = -1, end = first + nr_threads;
+	bool wanted = !maker__has_sideband(m, cpu.cpu);
 	struct evsel *evsel;
+	int idx, err;
 
 	idx = perf_cpu_map__idx(m->sideband->core.cpus, cpu);
-	if (idx >= 0 && !maker__has_sideband(m, cpu.cpu)) {
-		fd = FD(m->sideband, idx, thread);
-		err = maker__map(m, fd, PERSISTENT_SIDEBAND_SIZE);
+	for (int thread = first; wanted && idx >= 0 && thread < end; thread++) {
+		err = maker__place(m, m->sideband, FD(m->sideband, idx, thread), &sideband_fd,
+				   PERSISTENT_SIDEBAND_SIZE);
 		if (err)
 			return err;
-		m->nr_sideband++;
-		maker__take(m, fd);
 	}
+	m->nr_sideband += sideband_fd >= 0;
 
 	evlist__for_each_entry(m->evlist, evsel) {
 		if (evsel == m->sideband)
 			continue;
 
 		idx = perf_cpu_map__idx(evsel->core.cpus, cpu);
-		if (idx < 0)
-			continue;
-
-		fd = FD(evsel, idx, thread);
-		if (output_fd < 0 || m->reserve) {
-			err = maker__map(m, fd, m->sample_size);
-			output_fd = fd;
-		} else {
-			err = maker__redirect(evsel, fd, output_fd);
+		for (int thread = first; idx >= 0 && thread < end; thread++) {
+			err = maker__place(m, evsel, FD(evsel, idx, thread), &sample_fd,
+					   m->sample_size);
+			if (err)
+				return err;
 		}
-		if (err)
-			return err;
-		maker__take(m, fd);
 	}
 	return 0;
 }
@@ -407,8 +427,13 @@ static int maker__prepare(struct maker *m)
 		return -ENOMEM;
 
 	perf_cpu_map__for_each_cpu(cpu, idx, cpus) {
-		for (int thread = 0; thread < nr_threads; thread++) {
-			err = maker__prepare_one(m, cpu, thread);
+		if (!m->per_thread) {
+			err = maker__prepare_one(m, cpu, 0, nr_threads);
+			if (err)
+				return err;
+		}
+		for (int thread = 0; m->per_thread && thread < nr_threads; thread++) {
+			err = maker__prepare_one(m, cpu, thread, 1);
 			if (err)
 				return err;
 		}
@@ -657,7 +682,7 @@ static void maker__print(struct maker *m)
 	fprintf(stderr, " ]\n");
 	fprintf(stderr, "[ perf record: %d events in %d ring buffers, %zu KiB of memory ",
 		m->nr_events, m->nr_buffers, m->memory / 1024);
-	fprintf(stderr, "(per %s %zu KiB for samples", m->tasks ? "thread" : "CPU",
+	fprintf(stderr, "(per %s %zu KiB for samples", m->per_thread ? "thread" : "CPU",
 		m->sample_size / 1024);
 	if (m->reserve)
 		fprintf(stderr, " of each event");
@@ -688,6 +713,8 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		.replace = p->replace,
 		.reserve = p->reserve,
 		.tasks	 = opts->target.pid || opts->target.tid,
+		.per_thread = (opts->target.pid || opts->target.tid) &&
+			      (opts->target.per_thread || opts->no_inherit),
 		.sample_size = opts->mmap_pages == UINT_MAX ? PERSISTENT_SAMPLE_SIZE :
 			       (size_t)opts->mmap_pages * page_size,
 	};

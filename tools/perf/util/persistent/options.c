@@ -113,9 +113,10 @@ static int refuse(const struct conflict *conflicts, size_t nr, const char *why)
 
 static int check_common(const struct persistent_opts *p, struct record_opts *opts)
 {
+	bool threads = p->make && (opts->target.pid || opts->target.tid);
 	const struct conflict conflicts[] = {
 		{ opts->target.uid_str,			"-u does"	},
-		{ opts->target.per_thread,		"--per-thread does" },
+		{ opts->target.per_thread && !threads,	"--per-thread does" },
 		{ opts->target.initial_delay,		"-D does"	},
 		{ opts->threads_spec,			"--threads does" },
 		{ opts->kcore,				"--kcore does"	},
