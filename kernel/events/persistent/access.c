@@ -32,8 +32,10 @@
  *
  * Tasks that inherited an event are not asked for, as perf_event_open() does not ask for
  * them: who may watch a task may watch what it starts. Credentials that it did not have
- * before come with an exec(), which ends the event in that task. New pid namespaces are below
- * that of the first task, so who sees that one sees them all.
+ * before come with an exec(), which ends the event in that task. But a task that has dropped
+ * its credentials may have started others before. Those could be watched by an opener with
+ * CAP_PERFMON, so what is inherited of such an opener's event takes CAP_PERFMON. New pid
+ * namespaces are below that of the first task, so who sees that one sees them all.
  *
  * Whoever may open a member may see its attr, without the addresses of its creator.
  */
@@ -85,6 +87,12 @@ static int perf_persistent_may_break(struct perf_event *event)
 }
 #endif
 
+/* May its tasks have been such as only CAP_PERFMON may watch, whatever the first is now? */
+static bool perf_persistent_inherits_of_monitor(struct perf_event *event)
+{
+	return event->attr.inherit && event->opened_by_monitor;
+}
+
 /* May the current task monitor the CPU or task of the event? */
 static int perf_persistent_may_watch(struct perf_event *event)
 {
@@ -93,13 +101,14 @@ static int perf_persistent_may_watch(struct perf_event *event)
 
 	/*
 	 * As perf_check_permission() does. The task need not be kept from changing its
-	 * credentials meanwhile: exec() ends the event first, and what was recorded
-	 * before was recorded under the old credentials.
+	 * credentials meanwhile: exec() ends the event before the new program runs, and what
+	 * was recorded before was recorded under the old credentials.
 	 */
-	if (perfmon_capable() ||
-	    ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS))
+	if (perfmon_capable())
 		return 0;
-	return -EACCES;
+	if (perf_persistent_inherits_of_monitor(event))
+		return -EACCES;
+	return ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS) ? 0 : -EACCES;
 }
 
 /**
@@ -149,9 +158,12 @@ static bool perf_persistent_is_followed(struct perf_persistent_event *pe)
 
 	lockdep_assert_held(&perf_persistent_lock);
 
-	/* Nobody opens it any more: do not search for each of its events. */
+	/*
+	 * Only those who open a member at this moment look at the answer: do not search for
+	 * each event of a session that has ended.
+	 */
 	if (pe->session->state == PERF_PERSISTENT_ENDED)
-		return true;
+		return false;
 
 	list_for_each_entry(other, &pe->session->members, member_entry) {
 		if (READ_ONCE(other->rb) == pe->rb &&
@@ -184,11 +196,13 @@ u32 perf_persistent_asks(struct perf_persistent_event *pe)
 	    (has_branch_stack(event) &&
 	     (attr->branch_sample_type & PERF_SAMPLE_BRANCH_PERM_PLM)))
 		asks |= PERF_PERSISTENT_ASKS_KERNEL;
-	if (attr->namespaces || perf_persistent_asks_for_monitor(event))
+	if (attr->namespaces || perf_persistent_asks_for_monitor(event) ||
+	    perf_persistent_inherits_of_monitor(event))
 		asks |= PERF_PERSISTENT_ASKS_MONITOR;
 	if (attr->sample_type & PERF_SAMPLE_REGS_INTR)
 		asks |= PERF_PERSISTENT_ASKS_UNLOCKED;
-	if (pe->target_ns && !perf_persistent_is_followed(pe))
+	if (pe->target_ns && !(pe->rb->asks & PERF_PERSISTENT_ASKS_ALL_TASKS) &&
+	    !perf_persistent_is_followed(pe))
 		asks |= PERF_PERSISTENT_ASKS_ALL_TASKS;
 
 #ifdef CONFIG_EVENT_TRACING

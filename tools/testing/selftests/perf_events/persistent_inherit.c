@@ -13,6 +13,7 @@
 #include "../kselftest_harness.h"
 #include "fail_nth.h"
 #include "persistent_session.h"
+#include "persistent_spaces.h"
 
 #define CPUS		2
 #define NR_LINES	6
@@ -803,6 +804,40 @@ static void disturb(int64_t id, int creator, unsigned int *seed)
 	}
 	close(fd);
 	close(session);
+}
+
+/* Makes a session as a monitor, and opens it as the same user who is none any more. */
+static int monitor_drops(int64_t pid, int fd)
+{
+	struct perf_event_attr attr = inherit_attr();
+
+	attr.inherit = fd;
+	if (become_monitor())
+		return 99;
+	fd = event_open(&attr, pid, 0, -1, 0);
+	if (fd < 0 || unclaim(fd, 0, 0, "monitor") < 0)
+		return 98;
+	return drop_capabilities() ? 97 : opens_cpu_0(listed_id("monitor"), -1);
+}
+
+/*
+ * The task may be watched now, but what it has started before it dropped its credentials may
+ * not: this takes CAP_PERFMON, as it did when the event was opened.
+ */
+TEST_F(inherit, monitors_stay_monitors)
+{
+	pid_t pid = new_process_of(SOMEBODY);
+
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, write_long(PARANOID, 2));
+	EXPECT_EQ(EACCES, as_user(0, monitor_drops, pid, 1));
+	EXPECT_EQ(0, opens_cpu_0(listed_id("monitor"), -1));
+	EXPECT_EQ(0, with_session(listed_id("monitor"), session_end));
+	/* It alone */
+	EXPECT_EQ(0, as_user(0, monitor_drops, pid, 0));
+	EXPECT_EQ(0, with_session(listed_id("monitor"), session_end));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 /* Sessions begin, are frozen, read and end while their tasks fork and exit. */
