@@ -574,6 +574,36 @@ def dark(t):
     t.browser.devtools('Emulation.setEmulatedMedia', features=[])
 
 
+def looks(t):
+    """Wide and narrow, light and dark: nothing is cut off, and all text can be read"""
+    faint = """const rgb = (c) => (c.match(/[0-9.]+/g) || []).map(Number);
+        const bright = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92
+            : ((v + 0.055) / 1.055) ** 2.4).reduce((a, v, i) => a + v * [.2126, .7152, .0722][i], 0);
+        const behind = (e) => { for (; e; e = e.parentElement) {
+            const c = rgb(getComputedStyle(e).backgroundColor);
+            if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
+        return [...document.querySelectorAll('body *')].filter((e) => e.getClientRects().length &&
+            !e.closest('svg, :disabled, #flame') && [...e.childNodes].some((n) => n.nodeType === 3 &&
+            n.textContent.trim())).filter((e) => {
+                const a = bright(rgb(getComputedStyle(e).color)), b = bright(behind(e));
+                return (Math.max(a, b) + .05) / (Math.min(a, b) + .05) < 4.5;
+            }).map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))"""
+    t.open('page', '#search=serve')
+    t.browser.drag('#cpus', 0.5, 0.6)
+    for scheme in ('light', 'dark'):
+        t.browser.devtools('Emulation.setEmulatedMedia',
+                           features=[{'name': 'prefers-color-scheme', 'value': scheme}])
+        for width in (1300, 400):
+            t.browser.resize(width, 1000)
+            t.browser.settle()
+            wide = t.browser.run('return document.documentElement.scrollWidth')
+            if wide > width:
+                raise AssertionError('%s: %d is more than %d' % (scheme, wide, width))
+            same('%s, %d: too faint' % (scheme, width), t.browser.run(faint), [])
+            t.shot('%s-%d' % (scheme, width))
+    t.browser.devtools('Emulation.setEmulatedMedia', features=[])
+
+
 def lost_part(t):
     """What is not known does not look idle: nothing but a hatch is where samples were lost"""
     t.open()
@@ -1195,6 +1225,7 @@ def main():
                 ('off-CPU time', off_cpu, False),
                 ('it follows the size of the window', resize, False),
                 ('dark mode', dark, False),
+                ('wide and narrow, light and dark', looks, False),
                 ('what was lost does not look idle', lost_part, False),
                 ('times on and off the CPU, for the whole window', runs, False),
                 ('some tasks alone: no time that is not known', some_tasks, False),
