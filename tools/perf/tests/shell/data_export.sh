@@ -42,6 +42,21 @@ build_program()
 	gcc -O2 -g -fno-omit-frame-pointer -o "$TMP/program" "$TMP/program.c"
 }
 
+# record_private: a program below a home directory, with its sources, that another one runs
+# whose name is an argument of a tracepoint; a trigger with a reason
+record_private()
+{
+	local home=$TMP/home/alice/secret
+
+	mkdir -p "$home/src" "$home/bin"
+	cp "$TMP/program.c" "$home/src/"
+	gcc -O2 -g -fno-omit-frame-pointer -o "$home/bin/program" "$home/src/program.c"
+	perf record -q -F 499 -e cpu-clock:u -e sched:sched_process_exec --call-graph dwarf,4096 \
+		-k monotonic -o "$TMP/private" -- "$home/bin/program"
+	printf '{\n  "host": "hushhost",\n  "trigger": "event",\n  "reason": "%s"\n}\n' \
+		'hushhush' >"$TMP/private.json"
+}
+
 # in_container COMMAND...: in a cgroup with the name that runtimes give
 in_container()
 {
@@ -87,6 +102,7 @@ record_all()
 	if build_program; then
 		perf record -q -F 499 -e cpu-clock:u --call-graph dwarf,4096 -o "$TMP/inlined" -- \
 			"$TMP/program"
+		record_private
 	fi
 	start_recorder "$TMP/dumps" -M 4M -a -g -e cpu-clock -F 99 -k monotonic
 	sleep 1
@@ -474,6 +490,59 @@ needs_times()
 	[ ! -e "$TMP/x" ]
 }
 
+# told FORMAT OPTION WORD...: converts, and prints which of the words the output has
+told()
+{
+	local format=$1 option=$2 word
+
+	shift 2
+	perf data convert --to-"$format" "$TMP/told" -f -i "$TMP/private" ${option:+"$option"}
+	for word; do
+		! grep -qaF "$word" "$TMP/told" || printf '%s ' "$word"
+	done
+}
+
+# What is left out is nowhere in the file, and what is counted stays the same.
+redacts()
+{
+	local all=(alice secret hushhost hushhush program)
+
+	[ "$(told "$1" '' "${all[@]}")" = 'alice secret hushhost hushhush program ' ]
+	"$READ" sums "$1" "$TMP/told" >"$TMP/expected"
+	"$READ" mappings "$1" "$TMP/told" >"$TMP/mappings"
+	grep -q "/home/alice/secret/bin/program " "$TMP/mappings"
+	[ "$(told "$1" --redact "${all[@]}")" = 'hushhost program ' ]
+	"$READ" sums "$1" "$TMP/told" >"$TMP/sums"
+	same "$TMP/expected" "$TMP/sums"
+	"$READ" mappings "$1" "$TMP/told" >"$TMP/mappings"
+	grep -q "/home/-/program " "$TMP/mappings"
+	[ "$(told "$1" --redact=home "${all[@]}")" = 'hushhost hushhush program ' ]
+	[ "$(told "$1" --redact=host,home "${all[@]}")" = 'hushhush program ' ]
+	[ "$(told "$1" --redact=args "${all[@]}")" = 'alice secret hushhost program ' ]
+	[ "$(told "$1" --redact=host "${all[@]}")" = 'alice secret hushhush program ' ]
+	[ "$(told "$1" --redact=all "${all[@]}")" = 'program ' ]
+}
+
+# The arguments of a tracepoint: a path in one, or all of them
+redacts_arguments()
+{
+	local event='^sched_process_exec'
+
+	told perfetto --redact=home
+	"$READ" events perfetto "$TMP/told" >"$TMP/events"
+	cat "$TMP/events"
+	grep -q "$event {'filename': '.*/home/-/program', 'pid': [0-9]*" "$TMP/events"
+	told perfetto --redact
+	"$READ" events perfetto "$TMP/told" >"$TMP/events"
+	cat "$TMP/events"
+	grep -q "$event {}" "$TMP/events"
+	perf data convert --to-perfetto "$TMP/told" -f --redact -i "$TMP/all"
+	"$READ" switches perfetto "$TMP/told" >"$TMP/own"
+	perf data convert --to-perfetto "$TMP/told" -f -i "$TMP/all"
+	"$READ" switches perfetto "$TMP/told" >"$TMP/expected"
+	same "$TMP/expected" "$TMP/own"
+}
+
 tells_errors()
 {
 	: >"$TMP/exists"
@@ -485,6 +554,12 @@ tells_errors()
 	perf report -i "$TMP/all" --stdio >/dev/null 2>&1
 	fails_somehow 'Only one --to-' \
 		perf data convert --to-otlp "$TMP/a" --to-pprof "$TMP/b" -i "$TMP/all"
+	fails_somehow "redact: 'pid' is unknown: use args" \
+		perf data convert --to-otlp "$TMP/a" --redact=home,pid -i "$TMP/all"
+	fails_somehow "redact: '' is unknown" \
+		perf data convert --to-otlp "$TMP/a" --redact=home, -i "$TMP/all"
+	fails_somehow 'redact is only supported with' \
+		perf data convert --to-json "$TMP/a" --redact -i "$TMP/all"
 	fails_somehow '--all is not supported with --to-perfetto' \
 		perf data convert --to-perfetto "$TMP/a" --all -i "$TMP/all"
 	fails_somehow 'You must specify one of .*--to-pprof' perf data convert -i "$TMP/all"
@@ -507,6 +582,7 @@ completes()
 	grep -qx -e --to-pprof "$TMP/opts"
 	grep -qx -e --to-otlp "$TMP/opts"
 	grep -qx -e --to-perfetto "$TMP/opts"
+	grep -qx -e --redact "$TMP/opts"
 }
 
 apart_begin
@@ -523,8 +599,10 @@ for format in pprof otlp perfetto; do
 	check "$format: the stacks are those of perf script" has_stacks $format "$TMP/all"
 	if [ -s "$TMP/inlined" ]; then
 		check "$format: inlined functions" has_inlined $format
+		check "$format: what does not leave the machine" redacts $format
 	else
 		leave_out "$format: inlined functions" "there is no compiler"
+		leave_out "$format: what does not leave the machine" "there is no compiler"
 	fi
 	check "$format: files and build-ids" has_build_ids $format
 done
@@ -537,6 +615,11 @@ else
 	leave_out "cgroup and container" "perf report finds no cgroup in such a recording either"
 fi
 check "machine and trigger of a dump" has_origin
+if [ -s "$TMP/private" ]; then
+	check "perfetto: arguments of tracepoints are left out" redacts_arguments
+else
+	leave_out "perfetto: arguments of tracepoints are left out" "there is no compiler"
+fi
 check "perfetto: sched_switch" has_switches
 check "perfetto: other tracepoints and the clock" has_other_tracepoints
 check "perfetto: records of context switches" has_switch_records

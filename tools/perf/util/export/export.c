@@ -27,6 +27,7 @@
 #include "header.h"
 #include "machine.h"
 #include "names-tool.h"
+#include "redact.h"
 #include "session.h"
 #include "symbol.h"
 #include "thread.h"
@@ -239,6 +240,8 @@ static int convert(struct export *ex, const struct export_options *opts)
 	      export_origin__read(&ex->origin, ex->session->data->path, env);
 	if (err)
 		return err;
+	ex->tables.redact_home = ex->redact & EXPORT_REDACT_HOME;
+	export_origin__redact(&ex->origin, ex->redact);
 	err = pb_out__open(&ex->out, opts->output, opts->force);
 	if (err)
 		return err;
@@ -281,6 +284,8 @@ int export__run(const struct export_options *opts)
 			ex.format = formats[i];
 	}
 	if (!ex.format)
+		return -EINVAL;
+	if (opts->redact && export_redact__parse(opts->redact, &ex.redact))
 		return -EINVAL;
 	init_tool(&ex.tool);
 	ex.session = perf_session__new(&data, &ex.tool);

@@ -12,12 +12,14 @@
  * @format: "pprof", "otlp" or "perfetto"
  * @input: recording
  * @output: file to write, "-" for the standard output
+ * @redact: what is left out, or NULL
  * @force: overwrite, and read files of others
  */
 struct export_options {
 	const char	*format;
 	const char	*input;
 	const char	*output;
+	const char	*redact;
 	bool		force;
 };
 

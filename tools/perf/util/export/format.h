@@ -60,6 +60,7 @@ extern const struct export_format export_perfetto;
  * @session: the recording
  * @format: what is written
  * @out: where it is written
+ * @redact: bits of enum export_redact
  * @tables: strings, stacks and so on
  * @hits: samples that were added up, if the format does
  * @origin: machine and trigger
@@ -77,6 +78,7 @@ struct export {
 	struct perf_session		*session;
 	const struct export_format	*format;
 	struct pb_out			out;
+	unsigned int			redact;
 	struct export_tables		tables;
 	struct export_hits		hits;
 	struct export_origin		origin;

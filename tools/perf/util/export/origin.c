@@ -10,8 +10,10 @@
 
 #include "env.h"
 #include "json-reader.h"
+#include "redact.h"
 
 #include <errno.h>
+#include <linux/zalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,21 @@ int export_origin__read(struct export_origin *origin, const char *recording,
 		err = origin->host ? 0 : -ENOMEM;
 	}
 	return err;
+}
+
+/**
+ * export_origin__redact - forget what is not to be told
+ * @origin: what was read
+ * @flags: bits of enum export_redact
+ */
+void export_origin__redact(struct export_origin *origin, unsigned int flags)
+{
+	if (flags & EXPORT_REDACT_HOST)
+		zfree(&origin->host);
+	if (flags & EXPORT_REDACT_ARGS)
+		zfree(&origin->reason);
+	if (flags & EXPORT_REDACT_HOME && origin->reason)
+		export_redact__home(origin->reason);
 }
 
 void export_origin__exit(struct export_origin *origin)

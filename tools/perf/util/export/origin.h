@@ -23,6 +23,7 @@ struct export_origin {
 
 int export_origin__read(struct export_origin *origin, const char *recording,
 			const struct perf_env *env);
+void export_origin__redact(struct export_origin *origin, unsigned int flags);
 void export_origin__exit(struct export_origin *origin);
 const char *export_container(const char *cgroup);
 

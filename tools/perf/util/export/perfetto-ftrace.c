@@ -7,6 +7,7 @@
  * events: a name, and fields.
  */
 #include "perfetto.h"
+#include "redact.h"
 
 #include "evlist.h"
 #include "evsel.h"
@@ -74,12 +75,15 @@ static bool is_sched(const struct evsel *evsel, const char *name)
 	return tp_field__is_of(evsel, "sched", name);
 }
 
-static bool field_text(struct evsel *evsel, const struct perf_sample *sample,
-		       const struct tep_format_field *field, char text[MAX_TEXT])
+static bool field_text(const struct export *ex, struct evsel *evsel,
+		       const struct perf_sample *sample, const struct tep_format_field *field,
+		       char text[MAX_TEXT])
 {
 	if (!tp_field__text(evsel, sample, field, text, MAX_TEXT))
 		return false;
 	export_clean_utf8(text);
+	if (ex->redact & EXPORT_REDACT_HOME)
+		export_redact__home(text);
 	return true;
 }
 
@@ -91,20 +95,21 @@ static s64 number_of(struct evsel *evsel, const struct perf_sample *sample, cons
 		(s64)number : 0;
 }
 
-static char *text_of(struct evsel *evsel, const struct perf_sample *sample, const char *name,
-		     char *text)
+static char *text_of(const struct export *ex, struct evsel *evsel,
+		     const struct perf_sample *sample, const char *name, char *text)
 {
-	if (!field_text(evsel, sample, tp_field__find(evsel, name), text))
+	if (!field_text(ex, evsel, sample, tp_field__find(evsel, name), text))
 		text[0] = '\0';
 	return text;
 }
 
-static void set_sched_switch(struct evsel *evsel, const struct perf_sample *sample,
-			     Perfetto__SchedSwitch *s, char text[2][MAX_TEXT])
+static void set_sched_switch(const struct export *ex, struct evsel *evsel,
+			     const struct perf_sample *sample, Perfetto__SchedSwitch *s,
+			     char text[2][MAX_TEXT])
 {
 	perfetto__sched_switch__init(s);
-	s->prev_comm = text_of(evsel, sample, "prev_comm", text[0]);
-	s->next_comm = text_of(evsel, sample, "next_comm", text[1]);
+	s->prev_comm = text_of(ex, evsel, sample, "prev_comm", text[0]);
+	s->next_comm = text_of(ex, evsel, sample, "next_comm", text[1]);
 	pb_set(s, prev_pid, number_of(evsel, sample, "prev_pid"));
 	pb_set(s, prev_prio, number_of(evsel, sample, "prev_prio"));
 	pb_set(s, prev_state, number_of(evsel, sample, "prev_state"));
@@ -112,11 +117,11 @@ static void set_sched_switch(struct evsel *evsel, const struct perf_sample *samp
 	pb_set(s, next_prio, number_of(evsel, sample, "next_prio"));
 }
 
-static void set_wakeup(struct evsel *evsel, const struct perf_sample *sample,
-		       Perfetto__SchedWakeup *w, char *text)
+static void set_wakeup(const struct export *ex, struct evsel *evsel,
+		       const struct perf_sample *sample, Perfetto__SchedWakeup *w, char *text)
 {
 	perfetto__sched_wakeup__init(w);
-	w->comm = text_of(evsel, sample, "comm", text);
+	w->comm = text_of(ex, evsel, sample, "comm", text);
 	pb_set(w, pid, number_of(evsel, sample, "pid"));
 	pb_set(w, prio, number_of(evsel, sample, "prio"));
 	pb_set(w, target_cpu, number_of(evsel, sample, "target_cpu"));
@@ -132,10 +137,12 @@ static void write_generic(struct export *ex, struct evsel *evsel, struct perf_sa
 	u64 number;
 	size_t n = 0;
 
+	if (ex->redact & EXPORT_REDACT_ARGS)
+		field = NULL;
 	for (; field && n < MAX_FIELDS; field = field->next) {
 		perfetto__generic_field__init(&fields[n]);
 		if (field->flags & TEP_FIELD_IS_STRING) {
-			if (!field_text(evsel, sample, field, texts[n]))
+			if (!field_text(ex, evsel, sample, field, texts[n]))
 				continue;
 			fields[n].value_case = PERFETTO__GENERIC_FIELD__VALUE_STR_VALUE;
 			fields[n].str_value = texts[n];
@@ -183,13 +190,13 @@ int perfetto__write_tracepoint(struct export *ex, struct evsel *evsel,
 	pb_set(&event, timestamp, sample->time);
 	pb_set(&event, pid, sample->tid);
 	if (is_sched(evsel, "sched_switch")) {
-		set_sched_switch(evsel, sample, &sched_switch, text);
+		set_sched_switch(ex, evsel, sample, &sched_switch, text);
 		event.sched_switch = &sched_switch;
 	} else if (is_sched(evsel, "sched_waking")) {
-		set_wakeup(evsel, sample, &wakeup, text[0]);
+		set_wakeup(ex, evsel, sample, &wakeup, text[0]);
 		event.sched_waking = &wakeup;
 	} else if (is_sched(evsel, "sched_wakeup")) {
-		set_wakeup(evsel, sample, &wakeup, text[0]);
+		set_wakeup(ex, evsel, sample, &wakeup, text[0]);
 		event.sched_wakeup = &wakeup;
 	} else {
 		write_generic(ex, evsel, sample, &event);

@@ -19,6 +19,7 @@
  * too. So the key of a task has the object that holds the name, and the name is looked up
  * when it is written.
  */
+#include "redact.h"
 #include "tables.h"
 
 #include "build-id.h"
@@ -117,11 +118,13 @@ u32 export_tables__string(struct export_tables *t, const char *s)
 	char *copy = NULL;
 	u32 nr;
 
-	if (find_invalid(s)) {
+	if (find_invalid(s) || (t->redact_home && export_redact__has_home(s))) {
 		copy = strdup(s);
 		if (!copy)
 			return INTERNER_FAILED;
 		export_clean_utf8(copy);
+		if (t->redact_home)
+			export_redact__home(copy);
 		s = copy;
 	}
 	nr = interner__add(&t->strings, s, strlen(s) + 1, NULL);

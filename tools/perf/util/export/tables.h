@@ -4,6 +4,8 @@
 
 #include "interner.h"
 
+#include <stdbool.h>
+
 struct addr_location;
 struct comm;
 struct evsel;
@@ -89,6 +91,7 @@ struct frame_cache;
 
 /**
  * struct export_tables - each of these once
+ * @redact_home: leave out the directories below home directories
  * @strings: valid UTF-8
  * @functions: of struct export_function
  * @mappings: of struct export_mapping
@@ -104,6 +107,7 @@ struct frame_cache;
  * @stack_alloc: room in @stack
  */
 struct export_tables {
+	bool			redact_home;
 	struct interner		strings;
 	struct interner		functions;
 	struct interner		mappings;
