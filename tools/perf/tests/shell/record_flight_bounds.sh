@@ -101,7 +101,7 @@ keeps_the_newest()
 bounds_age()
 {
 	local old=$TMP/m.sample.20200101T000000.000Z later=$TMP/m.sample.29990101T000000.000Z i
-	local very=$TMP/m.sample.00010101T000000.000Z begun
+	local very=$TMP/m.sample.00010101T000000.000Z begun FLIGHT_WAIT=900
 
 	for i in '' .1 .json .tar.bz2 .mine; do
 		echo mine >"$old$i"
@@ -121,7 +121,7 @@ bounds_age()
 	wait_for has_dumps "$TMP/m" 1
 	DUMP=$(dumps "$TMP/m")
 	opens "$DUMP"
-	FLIGHT_WAIT=900 wait_for test ! -e "$DUMP"
+	wait_for test ! -e "$DUMP"
 	not test -e "$DUMP.json"
 	i=$((($(date +%s%N) - begun) / 1000000))
 	echo "removed after $i ms"
@@ -252,6 +252,82 @@ archives()
 	rm "$dir/i.tar.bz2"
 	perf record --combine --archive -o "$dir/i"
 	tar -tf "$dir/i.tar.bz2" | grep -E '/victim/[0-9a-f]{40}/elf$'
+}
+
+# make_jit FILE: a program that makes its code itself, and names it as JIT compilers do
+make_jit()
+{
+	cc -x c -O0 -o "$1" - <<-'END'
+		#include <stdio.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <time.h>
+		#include <unistd.h>
+		/* mov $1000000,%ecx; dec %ecx; jnz; ret */
+		static const unsigned char code[] = {
+			0xb9, 0x40, 0x42, 0x0f, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3,
+		};
+		int main(void)
+		{
+			void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			time_t end = time(NULL) + 2;
+			char name[64];
+			FILE *f;
+			memcpy(p, code, sizeof(code));
+			snprintf(name, sizeof(name), "/tmp/perf-%d.map", getpid());
+			f = fopen(name, "w");
+			fprintf(f, "%lx %zx jit_made_this\n", (unsigned long)p, sizeof(code));
+			fclose(f);
+			printf("%d\n", getpid());
+			fflush(stdout);
+			while (time(NULL) < end)
+				((void (*)(void))p)();
+		}
+	END
+}
+
+names_jit()
+{
+	"$BASE_PERF" report -i "$DUMP" --stdio -g none --no-children --sort sym \
+		>"$TMP/report" 2>/dev/null
+	grep -q ' jit_made_this$' "$TMP/report"
+}
+
+# The program has exited, and its map is gone; a link is not followed.
+archives_jit_maps()
+{
+	local map
+
+	make_jit "$TMP/jit"
+	perf record -o "$TMP/n" -M 8M -e cpu-clock -F 499 -- "$TMP/jit" >"$TMP/pid"
+	DUMP=$(dumps "$TMP/n")
+	map=/tmp/perf-$(cat "$TMP/pid").map
+	names_jit
+	perf record --archive -o "$DUMP"
+	mv "$map" "$TMP/map"
+	not names_jit
+	tar -tf "$DUMP.tar.bz2" >"$TMP/list"
+	grep -x "${map#/}" "$TMP/list"
+	# As the man page says.
+	tar -xf "$DUMP.tar.bz2" -C / --wildcards 'tmp/perf-*.map'
+	names_jit
+	cmp "$map" "$TMP/map"
+	rm "$map" "$DUMP.tar.bz2"
+
+	ln -s "$TMP/map" "$map"
+	perf record --archive -o "$DUMP"
+	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
+	rm "$map"
+	mkfifo "$map"
+	perf record --archive -o "$DUMP"
+	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
+	rm "$map"
+	truncate -s 65M "$map"
+	fails 0 'files that .* do not exist or are not readable' perf record --archive -o "$DUMP"
+	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
+	rm "$map"
+	find /tmp -maxdepth 1 -name 'perf-archive.*' -newer "$TMP/pid" | not grep .
 }
 
 # One that cannot be packed is told, and leaves nothing.
@@ -467,6 +543,11 @@ if [ "${FLIGHT_UPLOADS-}" != only ]; then
 	check "on-dump" runs_a_command
 	check "archive: names after an upgrade, elsewhere" archives
 	check "archive: what cannot be packed is told" tells_of_archives
+	if [ "$(uname -m)" = x86_64 ]; then
+		check "archive: maps of JIT compilers" archives_jit_maps
+	else
+		leave_out "archive: maps of JIT compilers" "the test has code for x86-64 alone"
+	fi
 	check "on-dump: those that hang are few" few_hang
 	check "refuses what makes no sense" refuses
 fi
