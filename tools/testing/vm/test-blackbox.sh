@@ -459,7 +459,7 @@ has_lost()
 # blackbox_late was not stopped before it could act.
 has_acted()
 {
-	"$SELFTESTS/blackbox_read" "$LAST/$1" >/tmp/text && ! has_lost witness 0 1999
+	"$SELFTESTS/blackbox_read" "$LAST/$1" >/tmp/text && ! has_lost witness 0 39
 }
 
 # When blackbox_late acted, the buffers were paused. It has thawed "frozen" and ended "late",
@@ -473,7 +473,7 @@ keeps_late()
 	   [ "$(grep -c '^event ' /tmp/text)" != 11 ] ||
 	   [ "$(grep -c '^state of .* paused 1 ' /tmp/text)" != 11 ] ||
 	   ! grep -qx 'found 0 too-late' /tmp/text ||
-	   ! has_lost late 1000 1500 || ! has_lost witness 2000 3000; then
+	   ! has_lost late 20 39 || ! has_lost witness 40 99; then
 		cat /tmp/text
 		return 1
 	fi

@@ -7,7 +7,7 @@
  *
  * Makes three sessions in the region LABEL, on CPU 1: "frozen", which is frozen, "late" and
  * "witness". It prints "waiting", and waits for the last act, which pauses the buffer of "late".
- * Then it thaws "frozen", leaves 1000 records, ends "late", and leaves 1000 more: "late" has
+ * Then it thaws "frozen", leaves 20 records, ends "late", and leaves 20 more: "late" has
  * lost the first ones, and "witness" all. It stores notes twice, which is refused.
  * tools/testing/vm/test-blackbox.sh looks for all that after the reset.
  */
@@ -23,7 +23,7 @@
 
 #define LATE_CPU	1
 #define LATE_SIZE	(16UL << 10)
-#define LATE_RECORDS	1000
+#define LATE_RECORDS	20
 
 /* Returns the event of a new session in the region. */
 static int make(const char *name, const char *label)
