@@ -61,6 +61,7 @@ record_all()
 		sh -c 'for i in 1 2 3 4 5; do sleep 0.1; done'
 	perf record -q -a --all-cgroups -o "$TMP/g" -e cpu-clock/freq=499/ -- sleep 0.5
 	# Samples of tasks after the record of their exit
+	# shellcheck disable=SC2016 # for the inner shell
 	perf record -q -a -g -o "$TMP/exits.data" -e cpu-clock/freq=4999/ -- \
 		sh -c 'for i in $(seq 60); do /bin/true; done'
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
