@@ -81,6 +81,26 @@ def clock_rank(name, event_type, config):
     return OTHER_CLOCK if OTHER_CYCLES.match(name) else 0
 
 
+def without_homes(value):
+    """
+    value, and all in it, without the directories below home directories: what lies between
+    /home/ or /root/ and the last slash, as perf data convert --redact has it
+    """
+    if isinstance(value, dict):
+        return {key: without_homes(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(without_homes(item) for item in value)
+    found = re.search('/(home|root)/+', value) if isinstance(value, str) else None
+    if not found:
+        return value
+    rest = value[found.end():]
+    if '/' in rest:
+        rest = '-' + rest[rest.rindex('/'):]
+    elif rest and found[1] == 'home':
+        rest = '-'
+    return value[:found.end()] + rest
+
+
 class Table:
     """Numbers things in the order in which they come."""
 
@@ -466,6 +486,12 @@ class Recording:
     def throttled(self, cpu, time):
         self.marks.append(('throttled', cpu, time, 1, time))
 
+    def redact(self, what):
+        """Different names may become equal; they keep their numbers"""
+        if 'home' in what:
+            for names in (self.symbols.frames, self.tasks, self.cgroups):
+                names.items = without_homes(names.items)
+
     def finish(self):
         for cpu, losses in self.losses.items():
             if losses:
@@ -494,6 +520,20 @@ class Machine:
             match = re.match(r'# ([a-z][a-z ]*?)\s*[:=] *(.*)', line)
             if match:
                 self.header.setdefault(match[1], match[2])
+
+    def redact(self, what):
+        """Forget what is not to be told: words of --redact"""
+        if 'args' in what:
+            self.manifest.pop('reason', None)
+            self.header.pop('cmdline', None)
+        if 'host' in what:
+            for name in ('host', 'boot_id'):
+                self.manifest.pop(name, None)
+            self.header.pop('hostname', None)
+        if 'home' in what:
+            self.manifest = without_homes(self.manifest)
+            self.header = without_homes(self.header)
+            self.verdict = without_homes(self.verdict)
 
     def read_manifest(self):
         try:
@@ -727,6 +767,8 @@ class Figures:
         named = self.machine.verdict.get('notes', [])
         if named and (lost or self.r.switches.broken):
             notes = [note for note in notes if not note.startswith('Not every switch')] + named
+        if args.redact:
+            notes.append('Left out by --redact: %s.' % ', '.join(sorted(args.redact)))
         if len(self.r.samples) and not self.clock:
             notes.append('No event samples the CPUs by time (cpu-clock, cycles): the running '
                          'tasks are unknown.')
@@ -958,7 +1000,17 @@ def arguments():
     parser.add_argument('-o', '--output', help='the page (DUMP.html)')
     parser.add_argument('--json', action='store_true',
                         help='print JSON; write the page only with -o')
+    parser.add_argument('--redact', nargs='?', const='args,home', type=redaction, default=set(),
+                        metavar='WHAT', help='leave out args, home, host (args,home) or all')
     return parser.parse_args()
+
+
+def redaction(words):
+    what = set(words.split(','))
+    if not what <= {'args', 'home', 'host', 'all'}:
+        raise argparse.ArgumentTypeError("'%s': use args, home, host or all, separated by commas"
+                                         % words)
+    return {'args', 'home', 'host'} if 'all' in what else what
 
 
 def write_page(figures, counted, path):
@@ -984,7 +1036,9 @@ def write_page(figures, counted, path):
 
 
 def trace_end():
+    machine.redact(args.redact)
     figures = Figures(recording, machine)
+    recording.redact(args.redact)
     counted = figures.all()
     try:
         if args.json:

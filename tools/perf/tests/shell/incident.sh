@@ -65,6 +65,13 @@ record_all()
 	perf record -q -a -g -o "$TMP/exits.data" -e cpu-clock/freq=4999/ -- \
 		sh -c 'for i in $(seq 60); do /bin/true; done'
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
+	# A program below a home directory, a manifest that tells of it
+	mkdir -p "$TMP/home/hushuser/secret"
+	cp "$(type -P bash)" "$TMP/home/hushuser/secret/worker"
+	perf record -o "$TMP/h" -e cpu-clock/freq=499/ -g -- "$TMP/home/hushuser/secret/worker" \
+		-c 'for ((i = 0; i < 20000; i++)); do :; done'
+	printf '{ "host": "hushhost", "boot_id": "hushboot", "trigger": "event", "reason": "%s" }' \
+		"hushhush $TMP/home/hushuser/secret/worker" >"$TMP/h.json"
 	ls -l "$TMP"
 }
 
@@ -75,6 +82,36 @@ reads_a_dump()
 	[ "$(figure '"noploop" in [r["name"] for r in f["functions"]]')" = True ]
 	[ -s "$TMP/page.html" ]
 	[ "$(stat -c %a "$TMP/page.html")" = 600 ]
+}
+
+# told OPTION: which of the words the page and the summary have
+told()
+{
+	local word
+
+	perf script report incident -i "$TMP/h" -o "$TMP/h.html" ${1:+"$1"} >"$TMP/h.summary" \
+		2>"$TMP/err"
+	for word in hushuser secret hushhost hushboot hushhush worker; do
+		! cat "$TMP/h.html" "$TMP/h.summary" | grep -qF "$word" || printf '%s ' "$word"
+	done
+}
+
+redacts()
+{
+	[ "$(told '')" = 'hushuser secret hushhost hushboot hushhush worker ' ]
+	[ "$(told --redact)" = 'hushhost hushboot worker ' ]
+	grep -qF '/home/-/worker' "$TMP/h.summary"
+	grep -qF 'Left out by --redact: args, home.' "$TMP/h.html"
+	incident -i "$TMP/h"
+	figure 'sorted(r["self"] for r in f["functions"])' >"$TMP/expected"
+	incident -i "$TMP/h" --redact
+	figure 'sorted(r["self"] for r in f["functions"])' | cmp - "$TMP/expected"
+	not grep -E "hushuser|secret|hushhush" "$TMP/figures"
+	[ "$(told --redact=home)" = 'hushhost hushboot hushhush worker ' ]
+	[ "$(told --redact=host,args)" = 'hushuser secret worker ' ]
+	[ "$(told --redact=all)" = 'worker ' ]
+	fails_somehow "'home,me': use args, home" \
+		perf script report incident -i "$TMP/h" --redact=home,me
 }
 
 # Who, when, where: as the manifest says.
@@ -466,6 +503,7 @@ check "prints a summary" prints_a_summary
 check "takes any name" takes_any_name
 check "takes a recording of one task" takes_a_task
 check "samples by cgroup are perf script's" counts_cgroups
+check "leaves out what does not leave the machine" redacts
 check "refuses a pipe" reads_no_pipe
 check "gecko, folded stacks, text and JSON hold the samples" exports
 persistent_end
