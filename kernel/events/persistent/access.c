@@ -150,6 +150,7 @@ static bool perf_persistent_asks_for_monitor(struct perf_event *event)
 #define PERF_PERSISTENT_ASKS_ADMIN	0x8
 #define PERF_PERSISTENT_ASKS_UNLOCKED	0x10
 #define PERF_PERSISTENT_ASKS_ALL_TASKS	0x20
+#define PERF_PERSISTENT_ASKS_CPU	0x40
 
 /* Does a member that stays, and writes to the same buffer, follow the same task? */
 static bool perf_persistent_is_followed(struct perf_persistent_event *pe)
@@ -201,6 +202,8 @@ u32 perf_persistent_asks(struct perf_persistent_event *pe)
 		asks |= PERF_PERSISTENT_ASKS_MONITOR;
 	if (attr->sample_type & PERF_SAMPLE_REGS_INTR)
 		asks |= PERF_PERSISTENT_ASKS_UNLOCKED;
+	if (!(event->attach_state & PERF_ATTACH_TASK))
+		asks |= PERF_PERSISTENT_ASKS_CPU;
 	if (pe->target_ns && !(pe->rb->asks & PERF_PERSISTENT_ASKS_ALL_TASKS) &&
 	    !perf_persistent_is_followed(pe))
 		asks |= PERF_PERSISTENT_ASKS_ALL_TASKS;
@@ -227,7 +230,9 @@ static int perf_persistent_may_have(u32 asks)
 {
 	int err = 0;
 
-	if (asks & PERF_PERSISTENT_ASKS_KERNEL)
+	if (asks & PERF_PERSISTENT_ASKS_CPU)
+		err = perf_allow_cpu();
+	if (!err && (asks & PERF_PERSISTENT_ASKS_KERNEL))
 		err = perf_allow_kernel();
 	if (!err && (asks & PERF_PERSISTENT_ASKS_TRACEPOINT))
 		err = perf_allow_tracepoint();

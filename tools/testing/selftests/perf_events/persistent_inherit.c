@@ -840,6 +840,45 @@ TEST_F(inherit, monitors_stay_monitors)
 	waitpid(pid, NULL, 0);
 }
 
+/*
+ * A monitor's events of a CPU and of a task share a buffer. The one of the CPU is claimed and
+ * freed; then it is opened by way of the other, by the same user who is no monitor any more.
+ */
+static int cpu_leaves_task(int64_t pid, int unused)
+{
+	struct perf_event_attr attr = inherit_attr();
+	int cpu, task;
+	int64_t id;
+	void *base;
+
+	attr.inherit = 0;
+	if (become_monitor())
+		return 99;
+	cpu = event_open(&attr, -1, 0, -1, 0);
+	task = event_open(&attr, pid, 0, -1, 0);
+	base = map(cpu, 4 * PAGE, PROT_READ);
+	if (base == MAP_FAILED || ioctl(task, PERF_EVENT_IOC_SET_OUTPUT, cpu))
+		return 98;
+	id = unclaim(cpu, PERF_PERSISTENT_PARTIAL, 0, "monitor");
+	if (id < 0 || unclaim(task, 0, id, "") < 0 || munmap(base, 5 * PAGE))
+		return 97;
+	if (claim(cpu) < 0 || close(cpu) || drop_capabilities())
+		return 96;
+	return reopen(id, 0, 1) < 0 ? errno : 0;
+}
+
+TEST_F(inherit, cpu_is_asked_for)
+{
+	pid_t pid = new_process_of(SOMEBODY);
+
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, write_long(PARANOID, 2));
+	EXPECT_EQ(EACCES, as_user(0, cpu_leaves_task, pid, -1));
+	EXPECT_EQ(0, with_session(listed_id("monitor"), session_end));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Sessions begin, are frozen, read and end while their tasks fork and exit. */
 TEST_F(inherit, storm)
 {
