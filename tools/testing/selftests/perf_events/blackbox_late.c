@@ -106,7 +106,10 @@ int main(int argc, char **argv)
 
 	session_thaw(frozen);
 	leave_records();
+	/* The last users of its event: the session, the file and the mapping. */
 	session_end(late);
+	munmap(page, LATE_SIZE + PAGE);
+	close(event);
 	note(frozen, "after");
 	note(frozen, "after that");
 	leave_records();
