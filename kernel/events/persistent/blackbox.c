@@ -409,8 +409,8 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
  *
  * Context: perf_persistent_mutex is held; may sleep.
  * Return: 0; -ENODEV if there is no such region, -EBUSY if it is full of what kernels left at
- * their deaths, -ENOSPC if it is too small, -ENOMEM. The kernel's log says more. -ESHUTDOWN while the
- * kernel dies.
+ * their deaths, -ENOSPC if it is too small, -ENOMEM; -ESHUTDOWN while the kernel dies. The
+ * kernel's log says more.
  */
 int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 {

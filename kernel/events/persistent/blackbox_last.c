@@ -20,8 +20,8 @@
  *
  * An image whose kernel died (not clean, and not released) is kept: this boot does not write
  * over it. Of the halves without such an image, the one with the older image is taken, for the
- * first session of this boot. If there is none, the placement fails (EBUSY): the two oldest deaths are kept until one of
- * them is released.
+ * first session of this boot. If there is none, the placement fails (EBUSY): the two oldest
+ * deaths are kept until one of them is released.
  *
  * Access
  * ------

@@ -99,11 +99,6 @@ static void perf_persistent_set_freeze_state(struct perf_persistent_session *s, 
 	atomic_set_release(&s->freeze.state, perf_persistent_with_reason(state, reason));
 }
 
-static void perf_persistent_pause_buffer(struct perf_buffer *rb)
-{
-	rb_toggle_paused(rb, true);
-}
-
 /* After the death of the kernel it stays paused, see blackbox_death.c. */
 static void perf_persistent_resume_buffer(struct perf_buffer *rb)
 {
@@ -122,8 +117,7 @@ static void perf_persistent_resume_buffer(struct perf_buffer *rb)
 	local_irq_restore(flags);
 }
 
-static void perf_persistent_for_each_buffer(struct perf_persistent_session *s,
-					    void (*fn)(struct perf_buffer *rb))
+static void perf_persistent_pause_buffers(struct perf_persistent_session *s, bool pause)
 {
 	XA_STATE(xas, &s->events, 0);
 	struct perf_persistent_event *pe;
@@ -131,8 +125,12 @@ static void perf_persistent_for_each_buffer(struct perf_persistent_session *s,
 	guard(rcu)();
 	xas_for_each(&xas, pe, ULONG_MAX) {
 		/* A place that is reserved, or a node that has just been replaced. */
-		if (!xas_retry(&xas, pe))
-			fn(pe->rb);
+		if (xas_retry(&xas, pe))
+			continue;
+		if (pause)
+			rb_toggle_paused(pe->rb, true);
+		else
+			perf_persistent_resume_buffer(pe->rb);
 	}
 }
 
@@ -153,7 +151,7 @@ static void perf_persistent_stamp(struct perf_persistent_freeze *freeze)
 static void perf_persistent_do_freeze(struct perf_persistent_session *s)
 {
 	s->freeze.begin = local_clock();
-	perf_persistent_for_each_buffer(s, perf_persistent_pause_buffer);
+	perf_persistent_pause_buffers(s, true);
 	perf_persistent_stamp(&s->freeze);
 	perf_persistent_set_freeze_state(s, PERF_PERSISTENT_FREEZING);
 }
@@ -339,7 +337,7 @@ static int perf_persistent_try_thaw(struct perf_persistent_session *s)
 	/* The times must not change while a reader holds the lock and has seen FROZEN. */
 	scoped_guard(mutex, &perf_persistent_lock)
 		perf_persistent_set_freeze_state(s, PERF_PERSISTENT_THAWING);
-	perf_persistent_for_each_buffer(s, perf_persistent_resume_buffer);
+	perf_persistent_pause_buffers(s, false);
 	perf_persistent_end_thaw(s);
 
 	/* This may sleep, and a freeze must not wait for it. The freeze is reported afterwards. */

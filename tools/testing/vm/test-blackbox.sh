@@ -184,7 +184,7 @@ errors_are_told()
 {
 	dmesg | grep "perf_persistent: there is no region 'no_such_label'" &&
 		dmesg | grep -E 'cannot start perf_persistent=nowhere:.*: -(ENODEV|19)' &&
-		dmesg | grep -E 'cannot use the region of perf_persistent=@no_such_region: -(ENODEV|19)' &&
+		dmesg | grep -E 'the region of perf_persistent=@no_such_region: -(ENODEV|19)' &&
 		dmesg | grep "perf_persistent: region 'tiny' is too small" &&
 		dmesg | grep -E 'cannot start perf_persistent=small:.*: -(ENOSPC|28)' &&
 		dmesg | grep "region 'box' has no room for a buffer of 16384 KiB" &&

@@ -55,7 +55,7 @@ normalise()
 # text WAY DIRECTORY: of a recording, on the host
 text()
 {
-	local data=$2/$1.data perf=$BUILD/base/bin/perf hex=0x[0-9a-f]+
+	local data=$2/$1.data perf=$BUILD/base/bin/perf hex='0x[0-9a-f]+'
 	"$perf" script -i "$data" -F tid,comm,event,period,trace >"$2/text" 2>"$2/said" &&
 		"$perf" script -i "$data" -D >"$2/raw" || return 1
 	sed -E 's/^ *([^ ]+) +([0-9]+) +/\2 \1 /' "$2/text" | normalise >"$2/$1"

@@ -203,10 +203,12 @@ counts_as_report()
 		    if is_known(symbol[4:]):
 		        total[symbol[4:], os.path.basename(dso)] += float(share[:-1])
 		known = lambda sums: {k: v for k, v in sums.items() if is_known(k[0]) and v}
-		same('samples of functions', known(by_function('self')), {k: v for k, v in self_.items() if v})
+		same('samples of functions', known(by_function('self')),
+		     {k: v for k, v in self_.items() if v})
 		# Two digits, and nothing below a hundredth of a percent
 		same('shares of functions with what they called',
-		     {k: 100 * v / f['on_cpu_samples'] for k, v in known(by_function('total')).items()},
+		     {k: 100 * v / f['on_cpu_samples']
+		      for k, v in known(by_function('total')).items()},
 		     total, 0.0101)
 		tasks, told = Counter(), Counter()
 		for n, task in report('tasks'):
@@ -229,8 +231,10 @@ counts_as_timehist()
 		from collections import Counter
 		tmp = sys.argv[1]
 		f = json.load(open(tmp + '/figures'))
-		line = re.compile(r' *(\d+)\.(\d{6}) \[(\d+)\] +(.*?)  +(\S+) +(\S+) +(\S+) +next: (.*?) *$')
-		tid_of = lambda task: 0 if task == '<idle>' else int(re.search(r'\[(-?\d+)[^\[]*\]$', task)[1])
+		line = re.compile(r' *(\d+)\.(\d{6}) \[(\d+)\] +(.*?)  +'
+		                  r'(\S+) +(\S+) +(\S+) +next: (.*?) *$')
+		tid_of = lambda task: 0 if task == '<idle>' else \
+		    int(re.search(r'\[(-?\d+)[^\[]*\]$', task)[1])
 		on, off, lines, last, out = Counter(), Counter(), Counter(), {}, {}
 		cpus = {c['cpu']: c for c in f['cpus']}
 		for text in open(tmp + '/timehist', errors='replace'):
@@ -266,7 +270,8 @@ counts_as_timehist()
 		    got = [sums[key][tid] for key in sums]
 		    if got[0] != n or abs(got[1] - on[tid]) > near or \
 		       min(abs(got[2] - ended), abs(got[2] - waits)) > near:
-		        sys.exit('%d: got %r, timehist has %r' % (tid, got, (n, on[tid], ended, waits)))
+		        sys.exit('%d: got %r, timehist has %r' %
+		                 (tid, got, (n, on[tid], ended, waits)))
 		    checked += 1
 		print('tasks of timehist', checked, 'of', len(lines), 'exited', len(exited))
 		if checked < 5:

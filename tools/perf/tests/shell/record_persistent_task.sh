@@ -170,7 +170,8 @@ follows_what_it_starts()
 	has_state ti 'task gone'
 	perf record -e persistent/ti/ -N -o "$TMP/i" 2>&1 | tee "$TMP/log"
 	grep -q 'CPU 0: samples: .* task gone' "$TMP/log"
-	"$BASE_PERF" script -i "$TMP/i" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' | sort | uniq -c | sort -rn |
+	"$BASE_PERF" script -i "$TMP/i" -F comm,ip,sym 2>/dev/null |
+		awk '{ print $1, $3 }' | sort | uniq -c | sort -rn |
 		tee "$TMP/who" | head -n 20
 	grep -q 'py-thread' "$TMP/who"
 	grep -q 'py-grandchild' "$TMP/who"

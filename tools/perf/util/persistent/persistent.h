@@ -100,7 +100,7 @@ struct persistent_window {
 #define PERSISTENT_SIDEBAND_SIZE	(128 * 1024)
 
 /* Most that the kernel allocates for a buffer */
-#define PERSISTENT_RESERVE_MAX		(1ULL << 30)
+#define PERSISTENT_RESERVE_MAX		(1024ULL * 1024 * 1024)
 
 /* Below the mount point of sysfs */
 #define PERSISTENT_SYSFS	"bus/event_source/devices/persistent"
