@@ -171,8 +171,8 @@ follows_what_it_starts()
 	perf record -e persistent/ti/ -N -o "$TMP/i" 2>&1 | tee "$TMP/log"
 	grep -q 'CPU 0: samples: .* task gone' "$TMP/log"
 	"$BASE_PERF" script -i "$TMP/i" -F comm,ip,sym 2>/dev/null |
-		awk '{ print $1, $3 }' | sort | uniq -c | sort -rn |
-		tee "$TMP/who" | head -n 20
+		awk '{ print $1, $3 }' | sort | uniq -c | sort -rn >"$TMP/who"
+	head -n 20 "$TMP/who"
 	grep -q 'py-thread' "$TMP/who"
 	grep -q 'py-grandchild' "$TMP/who"
 	grep -qE ' perf noploop' "$TMP/who"
