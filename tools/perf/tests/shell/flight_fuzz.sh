@@ -32,7 +32,7 @@ build()
 fuzz_begin flight-fuzz
 build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall}.c \
 	registry.c ../clockid.c ../json-writer.c
-build flight-combine dump/combine.c dump/part.c dump/files.c ../json-reader.c \
+build flight-combine dump/combine.c dump/part.c dump/files.c ../clockid.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
 	"$perf/tests/fuzz/snapshot.c"
