@@ -386,7 +386,7 @@ reserve_errors()
 {
 	says "There is no region 'hidden' for persistent sessions: boot with reserve_mem=" \
 		-P x --reserve hidden &&
-		says 'has no room for .* KiB in .* buffers and for notes: use a smaller -m' -P x --reserve box \
+		says 'has no room for .* KiB in .* buffers and for notes: use' -P x --reserve box \
 			-m 16M &&
 		says 'at most 1 GiB' -P x --reserve box -m 2G &&
 		says 'is not the label of a reserved region' -P x --reserve sixteen_letters_ &&
@@ -459,8 +459,9 @@ has_lost()
 # which "late" and "witness" tell. The image is as it was before.
 keeps_late()
 {
-	"$SELFTESTS/blackbox_read" -t -f too-late "$LAST/$1" >/tmp/text || { cat /tmp/text; return 1; }
-	if ! grep -qx 'state dead' /tmp/text || ! grep -qE '^session [0-9]+ late$' /tmp/text ||
+	if ! "$SELFTESTS/blackbox_read" -t -f too-late "$LAST/$1" >/tmp/text ||
+	   ! grep -qx 'state dead' /tmp/text ||
+	   ! grep -qE '^session [0-9]+ late$' /tmp/text ||
 	   ! grep -qE '^session [0-9]+ frozen$' /tmp/text ||
 	   ! grep -A1 '^notes of frozen: base number 1' /tmp/text | grep -qx 'base 6 before' ||
 	   [ "$(grep -c '^event ' /tmp/text)" != 11 ] ||
