@@ -91,8 +91,8 @@ fits()
 	}
 }
 
-# Each record becomes a sample, and the image is released. perf would not do that: the notes of
-# blackbox_churn are no records.
+# Each record becomes a sample, and the image is released. perf would not do that: what
+# blackbox_churn notes is no record.
 recovers_all()
 {
 	local nr
@@ -137,12 +137,13 @@ boot()
 
 death()
 {
-	local address session=box
+	local address
 	address=$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")
 	start_load "$1"
 	perf data note -q box
 	if (($1 % 2)); then
-		"$SELFTESTS/blackbox_churn" box $session >/tmp/churn 2>&1 &
+		perf record -q -P noted --reserve box -m 16K -e task:task_rename -C 0
+		"$SELFTESTS/blackbox_churn" box noted >/tmp/churn 2>&1 &
 		eventually grep -q churning /tmp/churn
 	fi
 	RANDOM=$((SEED * 2000 + $1))
