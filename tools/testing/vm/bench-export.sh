@@ -16,30 +16,17 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME=$dir PERF_BUILDID_DIR=$dir
 
-# measure COMMAND...: CPU seconds and peak in KB; the best of $RUNS
-measure()
-{
-	local i
-
-	for ((i = 0; i < ${RUNS:-3}; i++)); do
-		command time -a -o measured."$i" -f '%U %S %M' "$@" >/dev/null 2>said ||
-			{ tail -n 5 said >&2; die "failed: $*"; }
-	done
-	cat measured.* | awk '{ print $1 + $2, $3 }' | sort -n | head -n1
-	rm -f measured.*
-}
-
 "$PERF" record -q -g -F 25000 -m 4M -e cpu-clock:u -o part -- \
 	"$PERF" bench internals ordered-events -c 64 -r 50 -l 3 >/dev/null 2>&1 ||
 	die "this host does not let perf record"
 "$TOP/tools/testing/vm/repeat-samples.py" part data "$samples"
 
 printf '%-10s %12s %10s\n' what 'CPU seconds' 'peak KB'
-report=$(measure "$PERF" report --stdio -i data)
+report=$(least_cost "$PERF" report --stdio -i data)
 # shellcheck disable=SC2086 # two words
 printf '%-10s %12s %10s\n' report $report
 for format in pprof otlp perfetto; do
-	own=$(measure "$PERF" data convert --to-$format out -f -i data)
+	own=$(least_cost "$PERF" data convert --to-$format out -f -i data)
 	# shellcheck disable=SC2086
 	printf '%-10s %12s %10s\n' $format $own
 	awk -v own="${own% *}" -v report="${report% *}" -v format=$format 'BEGIN {
@@ -48,7 +35,7 @@ for format in pprof otlp perfetto; do
 	}'
 	[ $format != pprof ] || pprof=$own
 done
-gecko=$(measure "$PERF" script -i data \
+gecko=$(least_cost "$PERF" script -i data \
 	-s "$BUILD/patched/src/tools/perf/scripts/python/gecko.py" -- --save-only out.json)
 # shellcheck disable=SC2086
 printf '%-10s %12s %10s\n' gecko.py $gecko

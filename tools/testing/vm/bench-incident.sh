@@ -16,27 +16,14 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 export HOME=$dir PERF_BUILDID_DIR=$dir PATH=$BUILD/patched/bin:$PATH
 
-# measure COMMAND...: CPU seconds and peak in KB; the best of $RUNS
-measure()
-{
-	local i
-
-	for ((i = 0; i < ${RUNS:-3}; i++)); do
-		command time -a -o measured."$i" -f '%U %S %M' "$@" >/dev/null 2>said ||
-			{ tail -n 5 said >&2; die "failed: $*"; }
-	done
-	cat measured.* | awk '{ print $1 + $2, $3 }' | sort -n | head -n1
-	rm -f measured.*
-}
-
 "$PERF" record -q -g -F 25000 -m 4M --sample-cpu -e cpu-clock:u -o part -- \
 	"$PERF" bench internals ordered-events -c 64 -r 50 -l 3 >/dev/null 2>&1 ||
 	die "this host does not let perf record"
 "$TOP/tools/testing/vm/repeat-samples.py" part data "${SAMPLES:-500000}"
 size=$(($(stat -c %s data) / 1024))
 
-report=$(measure "$PERF" report --stdio -i data)
-page=$(measure "$PERF" script report incident -i data -o page.html)
+report=$(least_cost "$PERF" report --stdio -i data)
+page=$(least_cost "$PERF" script report incident -i data -o page.html)
 printf '%-14s %12s %10s\n' what 'CPU seconds' 'peak KB'
 # shellcheck disable=SC2086 # two words
 printf '%-14s %12s %10s\n' 'report --stdio' $report incident $page

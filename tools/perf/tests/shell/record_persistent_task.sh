@@ -84,6 +84,25 @@ stays_until_claimed()
 	[ -z "$(sessions)" ]
 }
 
+wait_for_two_threads()
+{
+	for _ in {1..3000}; do
+		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
+		sleep 0.1
+	done
+}
+
+# wait_for_samples_of_both SESSION: until both threads are in $TMP/tids
+wait_for_samples_of_both()
+{
+	for _ in {1..300}; do
+		perf record -e "persistent/$1/" -N -o "$TMP/both" 2>/dev/null
+		perf script -i "$TMP/both" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
+		[ "$(wc -l <"$TMP/tids")" != 2 ] || break
+		sleep 1
+	done
+}
+
 # -p: the threads that there are; -t: one of them; each with buffers of its own.
 follows_threads()
 {
@@ -97,18 +116,10 @@ follows_threads()
 	EOF
 	python3 "$TMP/threads.py" &
 	TASK=$!
-	for _ in {1..3000}; do
-		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
-		sleep 0.1
-	done
+	wait_for_two_threads
 	perf record -P tp -e cpu-clock -p "$TASK" --per-thread || touch "$TMP/failed"
 	perf record -P t1 -e cpu-clock -t "$TASK" --no-inherit || touch "$TMP/failed"
-	for _ in {1..300}; do
-		perf record -e persistent/tp/ -N -o "$TMP/p" 2>/dev/null
-		perf script -i "$TMP/p" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
-		[ "$(wc -l <"$TMP/tids")" != 2 ] || break
-		sleep 1
-	done
+	wait_for_samples_of_both tp
 	threads_of "$TASK" >"$TMP/threads"
 	kill "$TASK"
 	[ ! -e "$TMP/failed" ]
@@ -186,17 +197,9 @@ follows_existing_threads()
 {
 	python3 "$TMP/threads.py" &
 	TASK=$!
-	for _ in {1..3000}; do
-		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
-		sleep 0.1
-	done
+	wait_for_two_threads
 	perf record -P te -e cpu-clock -p "$TASK" || touch "$TMP/failed"
-	for _ in {1..300}; do
-		perf record -e persistent/te/ -N -o "$TMP/e" 2>/dev/null
-		perf script -i "$TMP/e" -F tid 2>/dev/null | tr -d ' ' | sort -u >"$TMP/tids"
-		[ "$(wc -l <"$TMP/tids")" != 2 ] || break
-		sleep 1
-	done
+	wait_for_samples_of_both te
 	threads_of "$TASK" >"$TMP/threads"
 	kill "$TASK"
 	[ ! -e "$TMP/failed" ]
