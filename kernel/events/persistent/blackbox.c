@@ -47,7 +47,8 @@
  * Sessions are placed in a region by the command line, and by the UNCLAIM that creates them.
  * The command line has to name the region: ramoops and others use reserve_mem=, too. An event
  * of such a session gets a buffer in the region if it brings none along. A buffer that an
- * event brings along stays where it is, and the event has no entry.
+ * event brings along stays where it is, and the event has no entry; UNCLAIM refuses such an
+ * event if the caller names the region.
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
@@ -170,6 +171,9 @@ static struct perf_buffer *perf_blackbox_alloc_rb(const struct perf_rb_memory *m
 	struct perf_buffer *rb;
 	void *page;
 	u32 nr;
+
+	if (perf_blackbox_has_died())
+		return NULL;
 
 	rb = perf_blackbox_reserve_rb(box, rb_pages + 1 + nr_pages, &nr);
 	if (!rb) {

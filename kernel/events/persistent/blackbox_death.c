@@ -38,8 +38,9 @@
  *
  * A is a full barrier, and pairs with B: either the last act pauses the buffer afterwards, or
  * THAW does, with interrupts disabled in between. A session, event or buffer that ends after A
- * keeps its entry and its memory. One that was about to be removed before may still lose its
- * entry, as if it had ended earlier. Nothing new is placed, and no notes are taken.
+ * keeps its entry and its memory. If its removal had begun before A, it may still lose its
+ * entry, as if it had ended earlier. No session and no buffer is placed after A, and no notes
+ * are taken.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.

@@ -532,7 +532,7 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 	return s;
 }
 
-/* Who names no region means any. */
+/* A caller that names no region means any. */
 static bool perf_persistent_lies_in(struct perf_persistent_session *s, const char *region)
 {
 	const char *label = perf_blackbox_label(s);
@@ -733,8 +733,9 @@ static unsigned long perf_persistent_pages(u64 size)
 	return roundup_pow_of_two(DIV_ROUND_UP(size ?: PERF_PERSISTENT_DEFAULT_SIZE, PAGE_SIZE));
 }
 
-/* A new session, with its place */
-static struct perf_persistent_session *perf_persistent_found(const char *name, const char *label)
+/* Create a session whose buffers lie in the region @label, or in ordinary memory if it is NULL. */
+static struct perf_persistent_session *
+perf_persistent_create_at(const char *name, const char *label)
 {
 	struct perf_persistent_session *s;
 	int err;
@@ -749,7 +750,7 @@ static struct perf_persistent_session *perf_persistent_found(const char *name, c
 	err = perf_blackbox_place(s, label);
 	if (err) {
 		perf_persistent_end(s);
-		return ERR_PTR(perf_persistent_refuse(err, "the region has no place, see dmesg"));
+		return ERR_PTR(perf_persistent_refuse(err, "no place in the region, see dmesg"));
 	}
 	return s;
 }
@@ -779,7 +780,7 @@ static int perf_persistent_try_unclaim(struct perf_event *event,
 	if (arg->id)
 		s = perf_persistent_join(arg);
 	else
-		s = perf_persistent_found(arg->name, *arg->label ? arg->label : NULL);
+		s = perf_persistent_create_at(arg->name, *arg->label ? arg->label : NULL);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 
@@ -849,7 +850,7 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 
 	guard(mutex)(&perf_persistent_mutex);
 
-	s = perf_persistent_found(name, label);
+	s = perf_persistent_create_at(name, label);
 	if (IS_ERR(s))
 		return s;
 
