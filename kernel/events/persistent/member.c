@@ -50,7 +50,9 @@
  *    On rb->event_list there are only members. What a session holds, and what it is charged,
  *    does not depend on the number of children.
  *  - ENABLE, DISABLE and read() act on the member and all children, with child_mutex held.
- *    A freeze pauses the buffer, and so stops all of them.
+ *    A freeze pauses the buffer, and so stops all of them. inherit_event() reads the state of
+ *    the event it copies before it takes child_mutex. So what forks during ENABLE or DISABLE
+ *    may pass on the state from before, which perf_event_open() without UNCLAIM does as well.
  *  - A context switch between two tasks that have the same events exchanges their contexts,
  *    see perf_event_context_sched_out(). The member then follows another task than
  *    hw.target, and a child follows hw.target. All tasks are recorded as before. hw.target
