@@ -8,6 +8,8 @@
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/least-cost.sh
+. "${BASH_SOURCE[0]%/*}/least-cost.sh"
 
 PERF=$BUILD/patched/bin/perf
 samples=${SAMPLES:-500000}
