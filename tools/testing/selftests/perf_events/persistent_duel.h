@@ -25,8 +25,9 @@
 /* Of so many rounds, the two must meet in one if they are to, and each be first in one. */
 #define ROUNDS_TO_MEET	500
 #define ROUNDS_FIRST	50
-/* If they have not met, they get so many times the rounds. */
+/* If they have not met, they get so many times the rounds; with a window, so many more. */
 #define MAX_MORE	100
+#define MORE_IN_WINDOW	10
 
 /* Where the two sides are held up: COMM:FUNCTION, see persistent_window.c. */
 struct window {
@@ -218,12 +219,17 @@ static unsigned int meetings(unsigned int nr)
 	return nr / ROUNDS_TO_MEET ?: !duel.kind->one_of;
 }
 
-/* The shortest pairs meet seldom where the CPUs are not ours alone: give them time. */
+/*
+ * The shortest pairs meet seldom where the CPUs are not ours alone, and a busy host keeps a
+ * virtual CPU away for longer than who is there first waits: give them time.
+ */
 static bool goes_on(unsigned int nr, const struct window *window)
 {
 	if (duel.round < nr)
 		return true;
-	return !window && getenv("PERSISTENT_MEET") && duel.met < meetings(nr) &&
+	if (window)
+		return read_long(WINDOW_PARAM "met") < nr / 2 && duel.round < nr + MORE_IN_WINDOW;
+	return getenv("PERSISTENT_MEET") && duel.met < meetings(nr) &&
 	       duel.round < MAX_MORE * nr;
 }
 
@@ -260,7 +266,7 @@ static void fight_rounds(struct __test_metadata *_metadata, const struct duel_ki
 		return;
 	}
 	TH_LOG("%s and %s met in %ld of %u rounds, %u outcomes of one kind", window->left,
-	       window->right, read_long(WINDOW_PARAM "met"), nr, duel.got);
+	       window->right, read_long(WINDOW_PARAM "met"), duel.round, duel.got);
 	/*
 	 * Or it tests nothing. Not in each round: who waits has interrupts off, and the other
 	 * may first have a TLB to be flushed there.

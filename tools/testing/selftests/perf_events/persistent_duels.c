@@ -631,10 +631,19 @@ TEST_F_TIMEOUT(duels, claim_hotplug, 3600)
 	});
 }
 
+/*
+ * The work item of a CPU that has gone wakes the readers. It has begun before the window
+ * waits for the one of the CPU that comes: both are the same function.
+ */
 static void has_session_on_offline_1(void)
 {
+	struct pollfd reader = { .events = POLLIN };
+
 	has_session_on_1();
+	reader.fd = duel.fd[0];
+	poll(&reader, 1, 0);
 	write_long(ONLINE, 0);
+	poll(&reader, 1, 5000);
 }
 
 /* It is claimed as its CPU comes back, and its events with it. */
