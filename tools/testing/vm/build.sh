@@ -197,10 +197,17 @@ build_selftests()
 	mkdir -p "$out"
 	run_logged "kernel headers" "$BUILD/patched/headers.log" \
 		make -C "$src" O="$BUILD/patched/kernel" -j"$JOBS" headers
+	# Their Makefile does not know on what of the kernel's headers they depend.
+	if [ "$(find "$BUILD/patched/kernel/usr/include/linux" -name 'perf_*.h' \
+		-newer "$out/.built" 2>&1)" ]; then
+		rm -rf "$out"
+		mkdir -p "$out"
+	fi
 	run_logged "selftests" "$BUILD/patched/selftests.log" \
 		make -C "$src/tools/testing/selftests/perf_events" -j"$JOBS" OUTPUT="$out" \
 		top_srcdir="$src" KHDR_INCLUDES="-isystem $BUILD/patched/kernel/usr/include" \
 		TEST_GEN_MODS_DIR=
+	touch "$out/.built"
 }
 
 # libperf's tests and example program.
