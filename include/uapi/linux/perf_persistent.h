@@ -78,6 +78,8 @@ struct perf_rb_reserved {
  * @name: out: name of the session
  * @lost: out: records that the buffer has refused because it is frozen
  * @freeze_time: out: time of the freeze by the event's clock, 0 if it is not frozen
+ * @flags: out: PERF_PERSISTENT_INFO_* bits
+ * @__reserved: out: 0
  */
 struct perf_persistent_info {
 	__u32		size;
@@ -95,7 +97,14 @@ struct perf_persistent_info {
 	char		name[PERF_PERSISTENT_NAME_LEN];
 	__aligned_u64	lost;
 	__aligned_u64	freeze_time;
+	__u32		flags;
+	__u32		__reserved;
 };
+
+/* perf_persistent_info::flags: what the attr does not tell */
+#define PERF_PERSISTENT_INFO_TASK	0x1	/* follows tasks, on one CPU or on all */
+#define PERF_PERSISTENT_INFO_FILTER	0x2	/* has a filter */
+#define PERF_PERSISTENT_INFO_BPF	0x4	/* has an eBPF program */
 
 /*
  * perf_persistent_info::state, perf_persistent_session_info::state and
@@ -110,6 +119,7 @@ struct perf_persistent_info {
 
 #define PERF_PERSISTENT_INFO_SIZE_VER0	128
 #define PERF_PERSISTENT_INFO_SIZE_VER1	144	/* up to freeze_time */
+#define PERF_PERSISTENT_INFO_SIZE_VER2	152	/* up to __reserved */
 
 /*
  * perf_event_attr::config1: open the session itself, not one of its events. The CPU is -1.

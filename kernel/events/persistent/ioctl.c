@@ -25,7 +25,7 @@ static void perf_persistent_check_abi(void)
 	CHECK_OFFSET(perf_persistent_arg, data_size, 80);
 	CHECK_OFFSET(perf_persistent_arg, label, 88);
 
-	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER1);
+	BUILD_BUG_ON(sizeof(struct perf_persistent_info) != PERF_PERSISTENT_INFO_SIZE_VER2);
 	CHECK_OFFSET(perf_persistent_info, size, 0);
 	CHECK_OFFSET(perf_persistent_info, state, 4);
 	CHECK_OFFSET(perf_persistent_info, id, 8);
@@ -41,6 +41,7 @@ static void perf_persistent_check_abi(void)
 	CHECK_OFFSET(perf_persistent_info, name, 64);
 	CHECK_OFFSET(perf_persistent_info, lost, 128);
 	CHECK_OFFSET(perf_persistent_info, freeze_time, 136);
+	CHECK_OFFSET(perf_persistent_info, flags, 144);
 }
 
 /**
@@ -121,6 +122,25 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 	return 0;
 }
 
+/* Who attaches a filter or a program does so by a creator's fd, at any time. */
+static u32 perf_persistent_info_flags(struct perf_persistent_event *pe)
+{
+	struct perf_event *event = pe->event;
+	u32 flags = 0;
+
+	if (pe->target_ns)
+		flags |= PERF_PERSISTENT_INFO_TASK;
+	if (READ_ONCE(event->prog))
+		flags |= PERF_PERSISTENT_INFO_BPF;
+	if (has_addr_filter(event) && !list_empty_careful(&event->addr_filters.list))
+		flags |= PERF_PERSISTENT_INFO_FILTER;
+#ifdef CONFIG_EVENT_TRACING
+	if (READ_ONCE(event->filter))
+		flags |= PERF_PERSISTENT_INFO_FILTER;
+#endif
+	return flags;
+}
+
 static void perf_persistent_fill_info(struct perf_persistent_event *pe,
 				      struct perf_persistent_info *info)
 {
@@ -134,6 +154,8 @@ static void perf_persistent_fill_info(struct perf_persistent_event *pe,
 	info->data_size = perf_data_size(pe->rb);
 	info->event_id = event->id;
 	info->attr_size = sizeof(struct perf_event_attr);
+	info->flags = perf_persistent_info_flags(pe);
+	info->__reserved = 0;
 	strscpy_pad(info->name, s->name);
 
 	guard(mutex)(&perf_persistent_lock);

@@ -596,6 +596,25 @@ TEST_F(persistent, forbidden_ioctls)
 	close(fd);
 }
 
+/* The attr does not tell of a filter. */
+TEST_F(persistent, info_of_filter)
+{
+	struct perf_persistent_info inf;
+	int fd = open_raw();
+
+	if (fd < 0)
+		SKIP(return, "no tracefs");
+	ASSERT_LT(0, unclaim(fd, 0, 0, "filtered"));
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(0, inf.flags);
+	EXPECT_EQ(0, inf.__reserved);
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "prev_pid > 1"));
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(PERF_PERSISTENT_INFO_FILTER, inf.flags);
+	EXPECT_LT(0, claim(fd));
+	close(fd);
+}
+
 /* read() gives the count, and the live reader's ioctl works. */
 TEST_F(persistent, reads)
 {

@@ -173,6 +173,7 @@ TEST_F(bpf, freezes_at_tracepoint)
 {
 	struct perf_persistent_session_info inf;
 	int event = open_comm(0), session, prog, string, tp, i;
+	struct perf_persistent_info of_tp;
 	int64_t id = unclaim(event, 0, 0, "bpf");
 
 	ASSERT_LT(0, id);
@@ -198,8 +199,16 @@ TEST_F(bpf, freezes_at_tracepoint)
 	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
 		usleep(1000);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_FROZEN, session_state(session));
-	close(tp);
+	/* It is told of an event with a program. */
 	ASSERT_EQ(0, session_thaw(session));
+	ASSERT_EQ(0, ioctl(tp, PERF_EVENT_IOC_DISABLE, 0));
+	if (session_state(session) == PERF_PERSISTENT_STATE_FROZEN)
+		ASSERT_EQ(0, session_thaw(session));
+	ASSERT_LT(0, unclaim(tp, 0, 0, "with_program"));
+	ASSERT_EQ(0, info(tp, &of_tp));
+	EXPECT_EQ(PERF_PERSISTENT_INFO_BPF, of_tp.flags);
+	EXPECT_LT(0, claim(tp));
+	close(tp);
 	usleep(10000);
 	EXPECT_EQ(0, session_state(session));
 

@@ -358,6 +358,24 @@ TEST_F(tasks, exec_of_secret)
 	unlink("/tmp/unreadable");
 }
 
+/* What follows a task on one CPU is told from what records all of that CPU. */
+TEST_F(tasks, on_one_cpu)
+{
+	struct perf_event_attr attr = comm_attr();
+	int fd = event_open(&attr, self->target.pid, 0, -1, 0);
+	struct perf_persistent_info inf;
+
+	ASSERT_LT(0, unclaim(fd, 0, 0, "on_one"));
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(0, inf.cpu);
+	EXPECT_EQ(PERF_PERSISTENT_INFO_TASK, inf.flags);
+	end(&self->target);
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(PERF_PERSISTENT_INFO_TASK, inf.flags);
+	EXPECT_LT(0, claim(fd));
+	close(fd);
+}
+
 /* Many tasks, a CPU, and a shared buffer, in one session. */
 TEST_F(tasks, several)
 {
@@ -389,6 +407,12 @@ TEST_F(tasks, several)
 	EXPECT_EQ(2, inf.index);
 	EXPECT_EQ(3, inf.nr_events);
 	EXPECT_EQ(0, inf.buffer_index);
+	EXPECT_EQ(PERF_PERSISTENT_INFO_TASK, inf.flags);
+	close(fd);
+
+	fd = reopen(id, 0, 0);
+	ASSERT_EQ(0, info(fd, &inf));
+	EXPECT_EQ(0, inf.flags);
 	close(fd);
 
 	/* One goes, the other is recorded on. */
