@@ -35,6 +35,7 @@ static const char * const ctl_usage[] = {
 	"perf ctl -d NAME...",
 	"perf ctl --freeze NAME...",
 	"perf ctl --thaw NAME...",
+	"perf ctl --join-cpu=LIST [NAME...]",
 	"perf ctl --status[=TARGET] [--json]",
 	"perf ctl --dump[=TARGET] [--reason=TEXT] [--timeout=TIME] [--json]",
 	"perf ctl --stop|--combine[=TARGET] [--timeout=TIME] [--json]",
@@ -319,16 +320,22 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 	for (int i = 0; i < s->nr_events; i++) {
 		struct persistent_event *event = &s->events[i];
 		char *name = event_name(&event->attr), cpu[16] = "task", seconds[32] = "-";
+		char more[64];
 		struct persistent_window window;
 
 		if (event->cpu >= 0)
 			scnprintf(cpu, sizeof(cpu), "%d", event->cpu);
+		scnprintf(more, sizeof(more), "%s%s%s%s",
+			  persistent_event__is_sideband(event) ? " (side-band)" : "",
+			  event->cpu >= 0 && event->flags & PERF_PERSISTENT_INFO_TASK ?
+			  " (of tasks)" : "",
+			  event->flags & PERF_PERSISTENT_INFO_FILTER ? " (filter)" : "",
+			  event->flags & PERF_PERSISTENT_INFO_BPF ? " (eBPF)" : "");
 		if (event__window(event, evlist, &window))
 			scnprintf(seconds, sizeof(seconds), "%.3f", window__seconds(&window));
 		printf("%4s  %5u  %6u  %9llu  %9s  %-11s  %s%s\n", cpu, event->index,
 		       event->buffer_index, (unsigned long long)event->data_size / 1024, seconds,
-		       persistent__state_name(event->state), name ?: "?",
-		       persistent_event__is_sideband(event) ? " (side-band)" : "");
+		       persistent__state_name(event->state), name ?: "?", more);
 		free(name);
 	}
 }
@@ -355,6 +362,10 @@ static void print_info_json(const struct persistent_session *s, struct evlist *e
 		json_writer__number(&w, "data_size", event->data_size);
 		json_writer__string(&w, "state", persistent__state_name(event->state));
 		json_writer__bool(&w, "sideband", persistent_event__is_sideband(event));
+		json_writer__bool(&w, "task", event->cpu < 0 ||
+				  event->flags & PERF_PERSISTENT_INFO_TASK);
+		json_writer__bool(&w, "filter", event->flags & PERF_PERSISTENT_INFO_FILTER);
+		json_writer__bool(&w, "bpf", event->flags & PERF_PERSISTENT_INFO_BPF);
 		json_writer__string(&w, "event", name ?: "?");
 		if (event__window(event, evlist, &window)) {
 			json_writer__number(&w, "oldest", window.oldest);
@@ -575,7 +586,7 @@ int cmd_ctl(int argc, const char **argv)
 {
 	bool list = false, delete = false, prometheus = false;
 	bool freeze = false, thaw = false;
-	const char *info = NULL, *targets[CTL_NR_VERBS] = {};
+	const char *info = NULL, *join = NULL, *targets[CTL_NR_VERBS] = {};
 	struct ctl_request request = { .verb = CTL_NR_VERBS };
 	const struct option options[] = {
 		OPT_BOOLEAN('l', "list", &list,
@@ -584,6 +595,8 @@ int cmd_ctl(int argc, const char **argv)
 		OPT_BOOLEAN('d', "delete", &delete, "end the named persistent sessions"),
 		OPT_BOOLEAN(0, "freeze", &freeze, "stop the buffers of the named sessions"),
 		OPT_BOOLEAN(0, "thaw", &thaw, "let frozen sessions go on"),
+		OPT_STRING(0, "join-cpu", &join, "cpu",
+			   "let sessions record on CPUs that were not online when they were made"),
 		OPT_STRING_OPTARG(0, "status", &targets[CTL_STATUS], "target",
 				  "print how a flight recorder or a session fares", ""),
 		OPT_STRING_OPTARG(0, "dump", &targets[CTL_DUMP], "target",
@@ -618,9 +631,9 @@ int cmd_ctl(int argc, const char **argv)
 	}
 	has_arm = request.verb == CTL_ARM;
 	has_id = has_arm || request.verb == CTL_DISARM;
-	if (list + !!info + delete + freeze + thaw + nr > 1 ||
-	    (delete || freeze || thaw ? !argc || json || prometheus : argc && !nr) ||
-	    (prometheus && (info || json || nr)) || has_arm != !!request.in ||
+	if (list + !!info + delete + freeze + thaw + !!join + nr > 1 ||
+	    (delete || freeze || thaw ? !argc || json || prometheus : argc && !nr && !join) ||
+	    (prometheus && (info || json || nr || join)) || (join && json) || has_arm != !!request.in ||
 	    (request.reason && !has_arm && request.verb != CTL_DUMP) ||
 	    (request.timeout && request.verb != CTL_DUMP && request.verb != CTL_STOP &&
 	     request.verb != CTL_COMBINE))
@@ -634,12 +647,14 @@ int cmd_ctl(int argc, const char **argv)
 		return ctl__request_all(&request, has_id ? NULL : target, argc, argv) ? 1 : 0;
 	}
 
-	if ((delete || freeze || thaw || info) && persistent__check_support())
+	if ((delete || freeze || thaw || info || join) && persistent__check_support())
 		return 1;
 
 	if (delete || freeze || thaw) {
 		err = ctl__sessions(delete ? ctl__delete : freeze ? ctl__freeze : ctl__thaw,
 				    argc, argv);
+	} else if (join) {
+		err = persistent__join_cpus(join, argv, argc);
 	} else if (info) {
 		err = ctl__info(info, json);
 		if (err)

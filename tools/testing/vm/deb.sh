@@ -155,12 +155,14 @@ arrange()
 	rm -rf "${lib:?}/etc"
 	install -m 755 "$SRC/tools/perf/examples/flight/recover-blackbox.sh" \
 		"$lib/libexec/perf-core"
-	for unit in $NAME{,-recover,-note@}.service; do
+	for unit in $NAME{,-recover,-note@,-join@}.service; do
 		sed "s|/usr/bin/perf |/usr/bin/$NAME |; s|man:perf-|man:$NAME-|
 			s|/usr/libexec/|/usr/lib/$NAME/libexec/|" \
 			"$SRC/tools/perf/examples/flight/$unit" \
 			>"$root/usr/lib/systemd/system/$unit"
 	done
+	install -D -m 644 "$SRC/tools/perf/examples/flight/90-perf-flight.rules" \
+		"$root/usr/lib/udev/rules.d/90-$NAME.rules"
 	install -m 644 "$SRC/tools/perf/examples/flight/perf-flight.conf" \
 		"$root/usr/lib/tmpfiles.d/$NAME.conf"
 	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*} \

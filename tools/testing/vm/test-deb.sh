@@ -71,7 +71,8 @@ is_complete()
 	contents >"$WORK/contents"
 	holds /usr/bin/perf-flight /usr/lib/perf-flight/bin/perf \
 		/usr/share/bash-completion/completions/perf-flight \
-		/usr/lib/systemd/system/perf-flight{,-recover,-note@}.service \
+		/usr/lib/systemd/system/perf-flight{,-recover,-note@,-join@}.service \
+		/usr/lib/udev/rules.d/90-perf-flight.rules \
 		/usr/lib/perf-flight/libexec/perf-core/recover-blackbox.sh \
 		/usr/lib/tmpfiles.d/perf-flight.conf \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident.py \
@@ -133,7 +134,7 @@ runs_unpacked()
 systemd_agrees()
 {
 	! systemd-analyze verify --man=no \
-		"$WORK/unpacked/usr/lib/systemd/system"/perf-flight{,-recover,-note@}.service 2>&1 |
+		"$WORK/unpacked/usr/lib/systemd/system"/perf-flight{,-recover,-note@,-join@}.service 2>&1 |
 		grep 'perf-flight' | grep -v 'is not executable'
 }
 
@@ -266,7 +267,8 @@ boot()
 		-device virtio-serial-pci -chardev "file,id=verdict,path=$WORK/verdict" \
 		-device virtserialport,chardev=verdict,name=verdict \
 		-kernel "$WORK/vmlinuz" -initrd "$WORK/initrd" \
-		-append "root=/dev/vda rw console=ttyS0 panic=-1 oops=panic systemd.show_status=0"
+		-append "root=/dev/vda rw console=ttyS0 panic=-1 oops=panic maxcpus=1 \
+			systemd.show_status=0"
 }
 
 # --guest
@@ -280,6 +282,21 @@ runs_the_package()
 	else
 		lsmod && [ "$(lsmod | wc -l)" -gt 1 ]
 	fi
+}
+
+# It has never been online: udev starts the unit, and the unit joins it.
+new_cpu_joins()
+{
+	local i cpus=/sys/bus/event_source/devices/persistent/sessions/grows/cpus
+	[ "$(cat /sys/devices/system/cpu/online)" = 0 ] || return
+	perf-flight record -P grows -e cpu-clock -F 99 -a || return
+	[ "$(cat $cpus)" = 0 ] && echo 1 >/sys/devices/system/cpu/cpu1/online || return
+	for ((i = 0; i < 300; i++)); do
+		[ "$(cat $cpus)" != 0-1 ] || break
+		sleep 0.2
+	done
+	journalctl --no-pager -u perf-flight-join@1
+	[ "$(cat $cpus)" = 0-1 ] && perf-flight ctl -d grows
 }
 
 session_outlives_its_maker()

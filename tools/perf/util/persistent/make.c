@@ -194,15 +194,16 @@ static int maker__choose_clock(struct maker *m)
 
 static bool maker__has_sideband(struct maker *m, int cpu)
 {
-	/* The kernel does not report which task an event follows. */
+	/* The kernel tells that an event follows a task, but not which. */
 	if (!m->add || m->tasks)
 		return false;
 
 	for (int i = 0; i < m->existing->nr_events; i++) {
 		const struct persistent_event *event = &m->existing->events[i];
 
-		/* If it is inherited, it is that of tasks alone. */
+		/* An older kernel does not tell; if it is inherited, it is that of tasks. */
 		if (event->cpu == cpu && !event->attr.inherit &&
+		    !(event->flags & PERF_PERSISTENT_INFO_TASK) &&
 		    persistent_event__is_sideband(event))
 			return true;
 	}

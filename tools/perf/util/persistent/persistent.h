@@ -22,6 +22,7 @@ union perf_event;
  * @index: its number on that CPU
  * @buffer_index: number of the event whose buffer it writes to
  * @state: PERF_PERSISTENT_STATE_* bits
+ * @flags: PERF_PERSISTENT_INFO_* bits; 0 on an older kernel
  * @id: id in its records
  * @data_size: bytes of its ring buffer
  * @attr: what it was created with
@@ -32,6 +33,7 @@ struct persistent_event {
 	u32			index;
 	u32			buffer_index;
 	u32			state;
+	u32			flags;
 	u64			id;
 	u64			data_size;
 	struct perf_event_attr	attr;
@@ -131,6 +133,7 @@ const char *persistent__freeze_reason(u32 reason);
 int persistent__end(const char *what, struct perf_persistent_session_info *info);
 int persistent__freeze(const char *what, struct perf_persistent_session_info *info);
 int persistent__thaw(const char *what, struct perf_persistent_session_info *info);
+int persistent__join_cpus(const char *cpus, const char **names, int nr);
 void persistent_session__close(struct persistent_session *session);
 bool persistent_event__is_sideband(const struct persistent_event *event);
 

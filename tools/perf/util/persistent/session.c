@@ -337,6 +337,7 @@ static int session__add(struct persistent_session *session, int fd, u32 *nr_on_c
 		.index	      = info.index,
 		.buffer_index = info.buffer_index,
 		.state	      = info.state,
+		.flags	      = info.flags,
 		.id	      = info.event_id,
 		.data_size    = info.data_size,
 		.attr	      = u.attr,

@@ -1,0 +1,246 @@
+#!/bin/bash
+# perf ctl --join-cpu lets persistent sessions record on CPUs that come later
+# SPDX-License-Identifier: GPL-2.0
+set -euo pipefail
+# shellcheck source=lib/persistent.sh
+. "$(dirname "$0")/lib/persistent.sh"
+
+CPU1=/sys/devices/system/cpu/cpu1/online
+CPU2=/sys/devices/system/cpu/cpu2/online
+EXAMPLES=$(dirname "$0")/../../examples/flight
+
+# without_cpu1 COMMAND...: it runs while CPU 1 is offline
+without_cpu1()
+{
+	local rc=0
+
+	echo 0 >$CPU1
+	"$@" || rc=$?
+	echo 1 >$CPU1
+	return $rc
+}
+
+nr_events()
+{
+	cat $PERSISTENT_SYSFS/sessions/"$1"/nr_events
+}
+
+# Without a name, whatever the number of sessions
+joins_all()
+{
+	without_cpu1 perf record -q -P ja -m 256K -e cpu-clock,sched:sched_switch -a
+	without_cpu1 perf record -q -P jb -e cpu-clock -a
+	lacks '^ *1 ' perf ctl -i ja
+	has "'ja' records on CPU 1: 3 events, 392 KiB of memory" perf ctl --join-cpu=1
+	[ "$(cat $PERSISTENT_SYSFS/sessions/ja/cpus)" = "$(cat /sys/devices/system/cpu/online)" ]
+	has '^ *1 .*cpu-clock' perf ctl -i jb
+}
+
+# They share a buffer, as on the other CPUs; side-band comes last.
+joins_alike()
+{
+	has '^ *1 +0 +0 +256 .* runs +cpu-clock' perf ctl -i ja
+	has '^ *1 +1 +0 +256 .* runs +sched:sched_switch' perf ctl -i ja
+	has '^ *1 +2 +2 +128 .* runs .*side-band' perf ctl -i ja
+}
+
+records_there()
+{
+	cp /bin/true "$TMP/late-cpu"
+	taskset -c 1 perf test -w noploop 1
+	taskset -c 1 "$TMP/late-cpu"
+	perf record -e persistent/ja/ -N -o "$TMP/ja" 2>/dev/null
+	has '^ *perf .*001.*cpu-clock' perf script -i "$TMP/ja" -F comm,cpu,event
+	# Stock perf reads it, with the names that the side-band gave.
+	"$BASE_PERF" script -i "$TMP/ja" --show-mmap-events >"$TMP/script" 2>/dev/null
+	grep -q '^ *late-cpu .*\[001\].*MMAP2.*/late-cpu' "$TMP/script"
+}
+
+joins_once()
+{
+	local before
+
+	before=$(nr_events ja)
+	lacks . perf ctl --join-cpu=1
+	has 'records on CPU 1 already' perf ctl --join-cpu 1 ja
+	[ "$(nr_events ja)" = "$before" ]
+	perf ctl -d ja jb
+}
+
+# What was sampled on some CPUs is not sampled on more.
+leaves_other_cpus()
+{
+	without_cpu1 perf record -q -P jc -C 0 -e cpu-clock
+	has "'jc' records on CPU 1: 1 events, 132 KiB" perf ctl --join-cpu=1 jc
+	has '^ *1 .*side-band' perf ctl -i jc
+	lacks '^ *1 .*cpu-clock' perf ctl -i jc
+	perf ctl -d jc
+}
+
+# Neither takes the other CPU for one on which cpu-clock is not wanted.
+joins_two_at_once()
+{
+	local first second
+
+	for _ in {1..5}; do
+		echo 0 >$CPU2
+		without_cpu1 perf record -q -P jm -e cpu-clock -a
+		echo 1 >$CPU2
+		perf ctl --join-cpu=1 &
+		first=$!
+		perf ctl --join-cpu=2 &
+		second=$!
+		wait $first
+		wait $second
+		has '^ *1 .*cpu-clock' perf ctl -i jm
+		has '^ *2 .*cpu-clock' perf ctl -i jm
+		perf ctl -d jm
+	done
+}
+
+leaves_tasks()
+{
+	local pid
+
+	sleep 100 &
+	pid=$!
+	without_cpu1 perf record -q -P jt -e cpu-clock -p $pid
+	has 'of tasks' perf ctl -i jt
+	lacks . perf ctl --join-cpu=1
+	fails 1 'none of its events records on all of a CPU' perf ctl --join-cpu=1 jt
+	kill $pid
+	perf ctl -d jt
+}
+
+# perf cannot copy it: all of the session stays as it is.
+refuses_filters()
+{
+	local before
+
+	without_cpu1 perf record -q -P jf -a -e cpu-clock -e sched:sched_switch \
+		--filter 'prev_pid > 1'
+	has 'sched:sched_switch \(filter\)' perf ctl -i jf
+	has '"filter": true' perf ctl -i jf --json
+	before=$(nr_events jf)
+	fails 1 'perf record -P jf --add -C 1 -e .* --filter' perf ctl --join-cpu=1
+	[ "$(nr_events jf)" = "$before" ]
+	perf ctl -d jf
+}
+
+waits_for_thaw()
+{
+	local before
+
+	without_cpu1 perf record -q -P jz -e cpu-clock -a
+	before=$(nr_events jz)
+	perf ctl --freeze jz
+	fails 1 'perf ctl --thaw jz' perf ctl --join-cpu=1 jz
+	[ "$(nr_events jz)" = "$before" ]
+	perf ctl --thaw jz
+	perf ctl --join-cpu=1 jz
+	[ "$(nr_events jz)" = $((before + 2)) ]
+	perf ctl -d jz
+}
+
+# Its memory cgroup has room for the first buffer, not for the second: both are taken back.
+joins_whole_or_not()
+{
+	local before cgroup=$TMP/cgroup rc=0
+
+	without_cpu1 perf record -q -P jw -m 256K -e cpu-clock -a
+	without_cpu1 perf record -q -P jw --add -m 32M -e sched:sched_switch -a
+	before=$(nr_events jw)
+	mkdir "$cgroup"
+	mount -t cgroup2 none "$cgroup"
+	echo +memory >"$cgroup/cgroup.subtree_control"
+	mkdir "$cgroup/small"
+	echo 24M >"$cgroup/small/memory.max"
+	fails 1 "'jw' does not get CPU 1: there is no room for .* KiB of buffers" bash -c \
+		"echo \$\$ >$cgroup/small/cgroup.procs && exec perf ctl --join-cpu=1 jw" || rc=$?
+	rmdir "$cgroup/small"
+	umount "$cgroup"
+	[ $rc = 0 ]
+	[ "$(nr_events jw)" = "$before" ]
+	perf ctl --join-cpu=1 jw
+	[ "$(nr_events jw)" = $((before + 3)) ]
+	perf ctl -d jw
+}
+
+refuses_what_does_not_go()
+{
+	perf record -q -P jr -e cpu-clock -a
+	fails 1 'CPU 4095 is not online' perf ctl --join-cpu=4095
+	fails 1 'not a list of CPUs' perf ctl --join-cpu=x
+	fails 1 'not a list of CPUs' perf ctl --join-cpu=
+	fails 1 "No persistent session 'none'" perf ctl --join-cpu=1 none
+	fails 129 'Usage' perf ctl --join-cpu=1 --json
+	fails 129 'Usage' perf ctl --join-cpu=1 -d jr
+	perf ctl -d jr
+}
+
+users_join_their_own()
+{
+	perf record -q -P ju -e cpu-clock -C 0
+	chmod 755 "$TMP"
+	# Of all, none is theirs; a named one is refused.
+	lacks . setpriv --reuid 65534 --clear-groups --bounding-set=-all perf ctl --join-cpu=1
+	fails 1 'No permission' setpriv --reuid 65534 --clear-groups --bounding-set=-all \
+		perf ctl --join-cpu=1 ju
+	perf ctl -d ju
+}
+
+# The rule of udev starts the unit of that CPU.
+rule_starts_unit()
+{
+	mkdir -p /run/udev/rules.d
+	cp "$EXAMPLES/90-perf-flight.rules" /run/udev/rules.d
+	udevadm test --action=online /devices/system/cpu/cpu1 >"$TMP/rule" 2>&1
+	rm /run/udev/rules.d/90-perf-flight.rules
+	cat "$TMP/rule"
+	grep -q "run: '/usr/bin/systemctl --no-block start perf-flight-join@1.service'" "$TMP/rule"
+}
+
+# What the unit runs, with its capabilities
+unit_joins()
+{
+	local unit=$EXAMPLES/perf-flight-join@.service caps command
+
+	caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr '[:upper:]' '[:lower:]' |
+		sed 's/cap_/+/g; s/ /,/g')
+	command=$(sed -n 's|^ExecStart=/usr/bin/||p' "$unit")
+	without_cpu1 perf record -q -P jn -e cpu-clock,sched:sched_switch -a
+	# shellcheck disable=SC2086 # a list of words
+	setpriv --no-new-privs --bounding-set="-all,$caps" ${command/\%i/1}
+	has '^ *1 .*sched:sched_switch' perf ctl -i jn
+	perf ctl -d jn
+}
+
+persistent_begin
+if [ ! -w $CPU1 ]; then
+	echo "1..0 # SKIP CPU 1 cannot go offline"
+	exit 2
+fi
+check "all sessions of all CPUs get one that came later" joins_all
+check "its events share buffers as on the other CPUs" joins_alike
+check "what happens there is recorded, and named" records_there
+check "a CPU joins once" joins_once
+if [ -w $CPU2 ]; then
+	check "events of some CPUs stay there" leaves_other_cpus
+	check "two CPUs join at once" joins_two_at_once
+else
+	leave_out "events of some CPUs stay there" "there is no third CPU"
+	leave_out "two CPUs join at once" "there is no third CPU"
+fi
+check "sessions of tasks are left alone" leaves_tasks
+check "an event with a filter is not made without it" refuses_filters
+check "a frozen session gets no CPU, until it is thawed" waits_for_thaw
+check "a CPU joins whole or not at all" joins_whole_or_not
+check "what does not go is refused" refuses_what_does_not_go
+check "users do nothing to the sessions of others" users_join_their_own
+if command -v udevadm >/dev/null; then
+	check "the rule of udev starts the unit" rule_starts_unit
+else
+	leave_out "the rule of udev starts the unit" "udevadm is not installed"
+fi
+check "the capabilities of the unit suffice" unit_joins
+persistent_end
