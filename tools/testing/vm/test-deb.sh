@@ -413,6 +413,7 @@ no_splat()
 guest()
 {
 	tap_run "the kernel is the package's" runs_the_package
+	tap_run "a CPU that udev sees come online joins a session" new_cpu_joins
 	tap_run "a session outlives its maker, and is read" session_outlives_its_maker
 	tap_run "a recorder dumps, and the dump is read" recorder_dumps
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -lt 3 ] ||

@@ -189,6 +189,28 @@ users_join_their_own()
 	perf ctl -d ju
 }
 
+as_user()
+{
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# Root joins those of users only if they are named: they would be charged to root.
+root_joins_its_own()
+{
+	local sysctl=/proc/sys/kernel paranoid max
+
+	paranoid=$(cat $sysctl/perf_event_paranoid) max=$(cat $sysctl/perf_persistent_max)
+	# shellcheck disable=SC2064 # the values of now
+	trap "echo $paranoid >$sysctl/perf_event_paranoid
+		echo $max >$sysctl/perf_persistent_max" EXIT
+	echo -1 >$sysctl/perf_event_paranoid
+	echo 2 >$sysctl/perf_persistent_max
+	without_cpu1 as_user perf record -q -P jo -m 64K -e cpu-clock:u -a
+	lacks . perf ctl --join-cpu=1
+	has "'u65534.jo' records on CPU 1" as_user perf ctl --join-cpu=1
+	perf ctl -d u65534.jo
+}
+
 # The rule of udev starts the unit of that CPU.
 rule_starts_unit()
 {
@@ -237,6 +259,7 @@ check "a frozen session gets no CPU, until it is thawed" waits_for_thaw
 check "a CPU joins whole or not at all" joins_whole_or_not
 check "what does not go is refused" refuses_what_does_not_go
 check "users do nothing to the sessions of others" users_join_their_own
+check "without a name, root joins its own sessions" root_joins_its_own
 if command -v udevadm >/dev/null; then
 	check "the rule of udev starts the unit" rule_starts_unit
 else

@@ -8,13 +8,17 @@
  *
  * The CPUs of a session are those that have a side-band event: perf makes these on all
  * CPUs that are online, even if only some of them are sampled. So an event of -C 0 is
- * told from one of -a. A session without side-band that was not made by perf is left
- * alone, unless it was named: its CPUs are then those that have any event.
+ * told from one of -a. Sessions of the kernel's command line (perf_persistent=) have none,
+ * and are on all CPUs: their CPUs are those that have any event. So are those of a session
+ * that neither perf nor the command line has made; it is left alone unless it was named.
  *
  * The events are made from the perf_event_attr of those on another CPU, and share their
  * buffers in the same way. The attr does not have everything: an event with a filter or an
  * eBPF program cannot be made again, so such a session does not get the CPU, and perf
  * says so.
+ *
+ * Without a name, only sessions of the user are joined. An event that root opened for the
+ * session of another user would be charged to root, and asks more of its readers.
  *
  * The CPU is joined completely or not at all. The side-band event comes last: until then,
  * another perf that joins another CPU does not take this one for a CPU of the session.
@@ -27,6 +31,7 @@
 #include "../rlimit.h"
 #include "../util.h"
 
+#include <api/fs/fs.h>
 #include <internal/lib.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -116,6 +121,23 @@ static bool joiner__wants(const struct joiner *j, const struct persistent_event 
 			return false;
 	}
 	return true;
+}
+
+/* Does the kernel's command line have perf_persistent=NAME:... ? */
+static bool is_of_boot(const char *name)
+{
+	char *line, *word, *pos, want[PERF_PERSISTENT_NAME_LEN + 32];
+	bool found = false;
+	size_t size;
+
+	scnprintf(want, sizeof(want), "perf_persistent=%s:", name);
+	if (procfs__read_str("cmdline", &line, &size))
+		return false;
+
+	for (pos = line; !found && (word = strsep(&pos, " \n")) != NULL;)
+		found = strstarts(word, want);
+	free(line);
+	return found;
 }
 
 static void joiner__look(struct joiner *j)
@@ -323,7 +345,7 @@ static int joiner__join(struct joiner *j, bool named)
 	int err;
 
 	joiner__look(j);
-	if (!j->has_sideband && !named)
+	if (!j->has_sideband && !named && !is_of_boot(j->session->name))
 		return 0;
 	if (joiner__has_cpu(j, j->cpu)) {
 		if (named && !quiet)
@@ -377,7 +399,7 @@ static int session__join_cpu(struct persistent_session *session, struct perf_cpu
 	return err;
 }
 
-/* With all sessions, one that has ended since, or that others own, is none of ours. */
+/* It may change while it is opened. */
 static struct persistent_session *open_one_of_all(u64 id)
 {
 	struct persistent_session *session = ERR_PTR(-EBUSY);
@@ -399,11 +421,15 @@ static int join_all_sessions(struct perf_cpu_map *online, int cpu)
 		return err;
 
 	for (int i = 0; i < nr; i++) {
-		struct persistent_session *session = open_one_of_all(entries[i].id);
+		struct persistent_session *session;
 
+		if (!entries[i].owner || strtoul(entries[i].owner, NULL, 10) != geteuid())
+			continue;
+
+		session = open_one_of_all(entries[i].id);
 		if (IS_ERR(session)) {
 			ret = PTR_ERR(session);
-			if (ret == -ENOENT || ret == -EACCES || ret == -EPERM || ret == -ESRCH)
+			if (ret == -ENOENT)
 				continue;
 			persistent__print_open_error(entries[i].name, ret);
 		} else {
@@ -420,7 +446,7 @@ static int join_all_sessions(struct perf_cpu_map *online, int cpu)
  * persistent__join_cpus - let sessions record on CPUs that they have no events on
  * @cpus: a list of CPUs, as -C has it
  * @names: names of the sessions
- * @nr: number of them; 0: all sessions that perf made, and that this user may open
+ * @nr: number of them; 0: all sessions of this user that perf made
  *
  * Prints what has joined, and a message for each failure.
  *
