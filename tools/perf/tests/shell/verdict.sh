@@ -355,6 +355,8 @@ check "tells a chain over three tasks" once_of tells chain
 check "tells an inversion of priorities" once_of tells inversion
 check "tells a runaway thread" once_of tells runaway
 check "tells a noisy neighbour" once_of tells neighbour
+# A host that keeps the guest from running for a period makes the kernel complain: it is long.
+LENGTH=3 check "tells that the CPU time of a task is used up" once_of tells quota
 check "tells who has the lock of a file" once_of tells file_lock
 check "tells who has a lock of the kernel" once_of tells file_write
 check "tells a deadlock" once_of tells deadlock

@@ -10,6 +10,8 @@
  *	it could run, and did not	those who ran on its CPU are the culprits, if their
  *					priority is higher; else it got its share, and a
  *					long turn of another one is a stall of the machine
+ *	it could run, and its CPU was	the chain ends: a limit of its CPU time held it back
+ *	idle, taken off it so
  *	records of it are missing	the root is unknown
  *
  * So each nanosecond of a wait comes down to one root, and the roots add up to the wait. A
@@ -74,6 +76,18 @@ static int report(struct blamer *b, enum verdict_root root, u32 culprit, u64 ns)
 	return ns ? b->blame(b->ctx, root, culprit, ns) : 0;
 }
 
+/*
+ * Was the CPU idle although the task was in its queue, and might it not run? A task that was
+ * taken off the CPU is in its queue, unless another CPU has pulled it, which soon runs it. Of
+ * one that was woken it is not known how long the CPU took to notice.
+ */
+static bool is_held(const struct verdict_run *run, const struct verdict_wait *w)
+{
+	if (!w->queued || run->task != VERDICT_IDLE)
+		return false;
+	return run->held || (w->preempted && !w->open);
+}
+
 /* Who had the CPU that a task was to run on */
 static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p)
 {
@@ -89,7 +103,9 @@ static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w,
 		u64 ns = length(cut(p, c->runs[i].start, end));
 		u32 culprit = c->runs[i].task;
 
-		if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
+		if (is_held(&c->runs[i], w))
+			err = report(b, ROOT_QUOTA, task, ns);
+		else if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
 			err = report(b, ROOT_UNKNOWN, VERDICT_NONE, ns);
 		else
 			err = report(b, b->h->tasks[culprit].prio < b->h->tasks[task].prio ?
@@ -282,6 +298,7 @@ struct top_culprit {
 	u32	task[16];
 	u64	ns[16];
 	u32	nr;
+	u64	held;
 	bool	higher;
 };
 
@@ -290,6 +307,8 @@ static int add_culprit(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 	struct top_culprit *top = ctx;
 	u32 i;
 
+	if (root == ROOT_QUOTA)
+		top->held += ns;
 	if (root != ROOT_CPU && (root != ROOT_SHARED || top->higher))
 		return 0;
 	if (root == ROOT_CPU && !top->higher) {
@@ -320,15 +339,21 @@ static void link_delay(const struct verdict_history *h, u32 task, const struct v
 	verdict_blame__delay(h, task, w, p.start, p.end, add_culprit, &top);
 	link->start = p.start;
 	link->end = p.end;
+	for (i = 1; i < top.nr; i++) {
+		if (top.ns[i] > top.ns[best])
+			best = i;
+	}
+	if (top.held && (!top.nr || top.held > top.ns[best])) {
+		link->root = ROOT_QUOTA;
+		link->task = task;
+		link->ns = top.held;
+		return;
+	}
 	if (!top.nr) {
 		link->root = ROOT_UNKNOWN;
 		link->task = task;
 		link->ns = length(p);
 		return;
-	}
-	for (i = 1; i < top.nr; i++) {
-		if (top.ns[i] > top.ns[best])
-			best = i;
 	}
 	link->root = top.higher ? ROOT_CPU : ROOT_SHARED;
 	link->task = top.task[best];

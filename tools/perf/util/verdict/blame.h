@@ -12,6 +12,7 @@ enum verdict_root {
 	ROOT_CPU,		/* a task of higher priority had the CPU of the last of the chain */
 	ROOT_SHARED,		/* tasks of the same priority or a lower one had it: its share */
 	ROOT_OPEN,		/* nobody woke it until the last record */
+	ROOT_QUOTA,		/* its CPU was idle: it might not run */
 	ROOT_NR,
 };
 

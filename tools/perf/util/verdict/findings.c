@@ -99,7 +99,7 @@ int verdict_shares__add(struct verdict_shares *s, u32 task, u64 ns)
 
 static bool is_by_task(enum verdict_root root)
 {
-	return root == ROOT_RAN || root == ROOT_SLEPT || root == ROOT_CPU;
+	return root == ROOT_RAN || root == ROOT_SLEPT || root == ROOT_CPU || root == ROOT_QUOTA;
 }
 
 /* A new finding, behind the others, or NULL without memory */
@@ -147,15 +147,22 @@ static enum verdict_kind kind_of(enum verdict_root root)
 	static const enum verdict_kind kinds[ROOT_NR] = {
 		[ROOT_CPU]	= KIND_CPU,
 		[ROOT_OPEN]	= KIND_STUCK,
+		[ROOT_QUOTA]	= KIND_QUOTA,
 	};
 
 	/* The others are KIND_WAIT, 0. */
 	return kinds[root];
 }
 
-/* Who wakes a waiter of a futex has most likely released it. */
-static enum verdict_confidence confidence_of(const struct finder *s)
+/*
+ * Who wakes a waiter of a futex has most likely released it. A task that ran on another CPU in
+ * the end may have been pulled before the first one was idle; not one with a deadline.
+ */
+static enum verdict_confidence confidence_of(const struct finder *s, enum verdict_root root)
 {
+	if (root == ROOT_QUOTA && s->direct)
+		return s->wait->stayed || s->h->tasks[s->victim].prio < 0 ? CONFIDENCE_KNOWN :
+		       CONFIDENCE_LIKELY;
 	return !s->direct && s->wait->class == CLASS_FUTEX ? CONFIDENCE_LIKELY : CONFIDENCE_KNOWN;
 }
 
@@ -184,7 +191,7 @@ static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 	f->count++;
 	f->from = min(f->from, s->start);
 	f->to = max(f->to, s->end);
-	f->sure_ns[confidence_of(s)] += ns;
+	f->sure_ns[confidence_of(s, root)] += ns;
 	if (ns > f->example_ns) {
 		f->example_ns = ns;
 		f->example_task = s->victim;
@@ -293,6 +300,9 @@ static bool is_worth_telling(const struct verdict_history *h, const struct verdi
 	switch ((int)f->kind) {
 	case KIND_STUCK:
 		return true;
+	case KIND_QUOTA:
+		/* They are held back together: that they are their own victims is no share. */
+		return f->example_ns >= MIN_WAIT || much;
 	case KIND_CPU:
 		if (f->cost_ns - f->direct_ns >= max_t(u64, MIN_COST, window / MIN_SHARE))
 			return f->example_ns >= MIN_WAIT;

@@ -8,6 +8,7 @@ enum verdict_kind {
 	KIND_WAIT,		/* tasks waited for another one */
 	KIND_STUCK,		/* tasks waited for something that did not come */
 	KIND_CPU,		/* tasks waited for a CPU */
+	KIND_QUOTA,		/* tasks used up the CPU time that they may have */
 	KIND_FORKS,		/* tasks made others all the time */
 	KIND_CHANGED,		/* tasks ran more than in calm parts, and others waited more */
 };

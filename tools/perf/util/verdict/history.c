@@ -194,11 +194,29 @@ u32 verdict_history__place(struct verdict_history *h, const struct verdict_place
 	return nr;
 }
 
+/*
+ * The scheduler takes the idle task only if there is no other one. If the one that it takes off
+ * the CPU could go on, that one may not: the CPU time of its cgroup, or its own, is used up.
+ */
+static bool is_held(const struct verdict_history *h, const struct verdict_cpu *c, u64 time)
+{
+	const struct verdict_run *last = &c->runs[c->nr_runs - 1];
+	const struct verdict_wait *w;
+	const struct verdict_task *t;
+
+	if (last->task == VERDICT_NONE || last->task == VERDICT_IDLE)
+		return false;
+	t = &h->tasks[last->task];
+	w = t->nr_waits ? &t->waits[t->nr_waits - 1] : NULL;
+	return t->off && w && w->preempted && w->start == time;
+}
+
 static int add_run(struct verdict_cpu *c, u64 time, u32 task)
 {
 	if (verdict_array__grow((void **)&c->runs, c->nr_runs, &c->max_runs, sizeof(*c->runs)))
 		return -ENOMEM;
 	c->runs[c->nr_runs].start = time;
+	c->runs[c->nr_runs].held = false;
 	c->runs[c->nr_runs++].task = task;
 	return 0;
 }
@@ -344,6 +362,7 @@ int verdict_history__leave(struct verdict_history *h, u32 cpu, u64 time, u32 tas
 	w->waker = VERDICT_NONE;
 	w->cpu = cpu;
 	w->queued = w->preempted;
+	w->stayed = false;
 	w->open = true;
 	if (!w->preempted && t->pending_wake.woken &&
 	    time - t->pending_wake.woken < EARLY_WAKE_NS) {
@@ -361,6 +380,7 @@ int verdict_history__enter(struct verdict_history *h, u32 cpu, u64 time, u32 tas
 	struct verdict_cpu *c = &h->cpus[cpu];
 	struct verdict_task *t = &h->tasks[task];
 	struct verdict_wait *w;
+	bool held = task == VERDICT_IDLE && is_held(h, c, time);
 
 	if (task != VERDICT_IDLE) {
 		/* It must have left the CPU that it ran on. */
@@ -375,13 +395,17 @@ int verdict_history__enter(struct verdict_history *h, u32 cpu, u64 time, u32 tas
 			/* It is most likely the CPU that it was put on. */
 			if (!w->queued)
 				w->cpu = cpu;
+			w->stayed = w->cpu == (s32)cpu;
 		}
 		t->off = false;
 		t->on_since = time;
 		t->cpu = cpu;
 		t->pending_wake.woken = 0;
 	}
-	return add_run(c, time, task);
+	if (add_run(c, time, task))
+		return -ENOMEM;
+	c->runs[c->nr_runs - 1].held = held;
+	return 0;
 }
 
 /**

@@ -61,6 +61,7 @@ enum verdict_waker {
  * @by: enum verdict_waker
  * @preempted: it did not want to wait
  * @queued: it is known on which CPU it was put when it became runnable
+ * @stayed: it ran again on the CPU that it was runnable on
  * @open: it did not run again
  * @unknown: it is not known whether it waited or ran: records are missing. Nothing else
  *	but @start and @end is known
@@ -76,6 +77,7 @@ struct verdict_wait {
 	u8	by;
 	bool	preempted;
 	bool	queued;
+	bool	stayed;
 	bool	open;
 	bool	unknown;
 };
@@ -130,10 +132,16 @@ struct verdict_task {
 	u32			max_hits;
 };
 
-/* A CPU ran a task from a time on, until the next one; VERDICT_NONE: unknown */
+/**
+ * struct verdict_run - what a CPU ran from a time on, until the next one
+ * @start: the time
+ * @task: index of the task, or VERDICT_NONE: it is unknown
+ * @held: it was idle, although the task that it ran before could have gone on
+ */
 struct verdict_run {
 	u64	start;
 	u32	task;
+	bool	held;
 };
 
 struct verdict_cpu {

@@ -21,6 +21,7 @@ const char *const verdict_kinds[] = {
 	[KIND_WAIT]		= "wait",
 	[KIND_STUCK]		= "stuck",
 	[KIND_CPU]		= "cpu",
+	[KIND_QUOTA]		= "quota",
 	[KIND_FORKS]		= "forks",
 	[KIND_CHANGED]		= "changed",
 };
@@ -32,6 +33,7 @@ const char *const verdict_roots[] = {
 	[ROOT_CPU]		= "cpu",
 	[ROOT_SHARED]		= "shared",
 	[ROOT_OPEN]		= "open",
+	[ROOT_QUOTA]		= "quota",
 };
 
 const char *const verdict_confidences[] = {
@@ -159,6 +161,28 @@ static void tell_wait(struct strbuf *sb, const struct verdict_history *h,
 		put_function(sb, ", mostly in ", function);
 }
 
+/* prio of tasks that are not of a real-time policy */
+#define PRIO_FAIR	100
+
+static void tell_quota(struct strbuf *sb, const struct verdict_history *h,
+		       const struct verdict_finding *f)
+{
+	bool direct = f->direct_ns >= f->cost_ns - f->direct_ns;
+	bool fair = !f->culprits.nr || h->tasks[f->culprits.shares[0].task].prio >= PRIO_FAIR;
+
+	tell_shares(sb, h, &f->victims);
+	strbuf_addstr(sb, direct ? " could run, and waited " : " waited ");
+	verdict_words__time(sb, f->cost_ns);
+	if (!direct) {
+		strbuf_addstr(sb, " for ");
+		tell_shares(sb, h, &f->culprits);
+		strbuf_addstr(sb, ", which could run, and was held back");
+	}
+	strbuf_addstr(sb, " while the CPU was idle: ");
+	strbuf_addstr(sb, fair ? "the CPU time of the cgroup was used up (cpu.max)" :
+		      "the CPU time of the real-time task was used up");
+}
+
 static void tell_changed(struct strbuf *sb, const struct verdict_history *h,
 			 const struct verdict_finding *f)
 {
@@ -211,6 +235,9 @@ void verdict_words__sentence(struct strbuf *sb, const struct verdict_history *h,
 		strbuf_addstr(sb, " had it");
 		if (function)
 			put_function(sb, ", mostly in ", function);
+		break;
+	case KIND_QUOTA:
+		tell_quota(sb, h, f);
 		break;
 	case KIND_CHANGED:
 		tell_changed(sb, h, f);
@@ -269,6 +296,10 @@ void verdict_words__link(struct strbuf *sb, const struct verdict_history *h,
 		verdict_words__time(sb, l->ns);
 		if (l->function)
 			put_function(sb, ", mostly in ", l->function);
+		return;
+	case ROOT_QUOTA:
+		strbuf_addstr(sb, "was held back while the CPU was idle, for ");
+		verdict_words__time(sb, l->ns);
 		return;
 	case ROOT_SLEPT:
 		strbuf_addstr(sb, "slept for ");

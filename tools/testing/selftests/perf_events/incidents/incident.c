@@ -24,12 +24,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +40,10 @@
 #define WORKERS		4
 #define LARGE_WRITE	(64L << 20)
 #define ANY_CPU		(-1)
+
+#ifndef SCHED_DEADLINE
+#define SCHED_DEADLINE	6
+#endif
 
 static FILE *truth;
 static atomic_bool ended;
@@ -361,6 +367,42 @@ static void neighbour(void)
 	start_on(cpu, 3, (struct actor){ culprit, run_hog, .nice = -18 });
 }
 
+/* struct sched_attr: a new libc has it, and the kernel's header does not go with an old one. */
+struct deadline_attr {
+	uint32_t	size;
+	uint32_t	policy;
+	uint64_t	flags;
+	int32_t		nice;
+	uint32_t	priority;
+	uint64_t	runtime;
+	uint64_t	deadline;
+	uint64_t	period;
+};
+
+static void run_deadline(const struct actor *a)
+{
+	struct deadline_attr attr = {
+		.size		= sizeof(attr),
+		.policy		= SCHED_DEADLINE,
+		.runtime	= 300 * NSEC_PER_MSEC,
+		.deadline	= 1000 * NSEC_PER_MSEC,
+		.period		= 1000 * NSEC_PER_MSEC,
+	};
+
+	if (syscall(SYS_sched_setattr, 0, &attr, 0))
+		die("sched_setattr");
+	run_hog(a);
+}
+
+/* A thread uses up the CPU time that its policy gives to it. */
+static void quota(void)
+{
+	const char *name = draw_name();
+
+	tell("quota", name, name);
+	start(1, name, run_deadline);
+}
+
 static int open_file(void)
 {
 	int fd = open(path, O_RDWR);
@@ -538,6 +580,7 @@ static const struct {
 	{ "inversion",	inversion },
 	{ "runaway",	runaway },
 	{ "neighbour",	neighbour },
+	{ "quota",	quota },
 	{ "file_lock",	file_lock },
 	{ "file_write",	file_write },
 	{ "deadlock",	deadlock },
