@@ -173,6 +173,8 @@ arrange()
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
 	done
+	install -m 644 "$SRC/Documentation/admin-guide/perf/perf-verdict.schema.json" \
+		"$root/usr/share/doc/$NAME"
 	cat >"$root/usr/share/doc/$NAME/copyright" <<-END
 		perf of Linux $(kernel_version), with the series of the perf flight recorder.
 		Licence: GPL-2.0, see /usr/share/common-licenses/GPL-2.

@@ -16,7 +16,7 @@ packages=(
 	gcc-multilib libc6-dev libc6-dev-i386 binutils ccache pahole perl python3
 	libelf-dev libdw-dev libunwind-dev libtraceevent-dev libtracefs-dev
 	libbpf-dev clang llvm '?libclang-rt-dev' libzstd-dev liblzma-dev zlib1g-dev libslang2-dev
-	python3-dev python3-setuptools libcap-dev libnuma-dev
+	python3-dev python3-setuptools python3-jsonschema libcap-dev libnuma-dev
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev '?libprotobuf-c-dev' '?protobuf-c-compiler' '?golang-go'
 	qemu-system-x86 qemu-system-arm procps iproute2 util-linux socat jq file systemd udev curl

@@ -51,6 +51,52 @@ once_of()
 	return 1
 }
 
+SCHEMA=$(dirname "$0")/../../../../Documentation/admin-guide/perf/perf-verdict.schema.json
+
+# What was written is compared with the schema at the end: fields that it does not know, too.
+keep_json()
+{
+	cp "$TMP/json" "$(mktemp "$TMP/kept.XXXXXX")"
+}
+
+fits_schema()
+{
+	python3 - "$SCHEMA" "$TMP"/kept.* <<-'END'
+		import copy, json, sys
+		from jsonschema import Draft202012Validator, ValidationError
+		schema = json.load(open(sys.argv[1]))
+		Draft202012Validator.check_schema(schema)
+		def close(part):
+		    if isinstance(part, dict):
+		        if 'properties' in part and 'type' in part:
+		            part['additionalProperties'] = False
+		        for value in part.values():
+		            close(value)
+		close(schema)
+		validator = Draft202012Validator(schema)
+		kinds, changes = set(), 0
+		for path in sys.argv[2:]:
+		    verdict = json.load(open(path))
+		    validator.validate(verdict)
+		    kinds |= {f['kind'] for f in verdict['findings']}
+		    changes += len(verdict.get('comparison', {}).get('changes', []))
+		    if verdict['findings']:
+		        found = verdict
+		print(len(sys.argv) - 2, 'verdicts, kinds', sorted(kinds), 'changes', changes)
+		if not {'wait', 'cpu', 'quota', 'stuck', 'forks'} <= kinds or not changes:
+		    sys.exit('too little to compare')
+		for break_it in (lambda f: f.pop('cost_ns'), lambda f: f.update(kind='other'),
+		                 lambda f: f.update(more=1)):
+		    wrong = copy.deepcopy(found)
+		    break_it(wrong['findings'][0])
+		    try:
+		        validator.validate(wrong)
+		    except ValidationError:
+		        continue
+		    sys.exit('the schema takes anything')
+	END
+}
+
 # What perf verdict says, in words; also in JSON
 judges()
 {
@@ -61,6 +107,7 @@ judges_both()
 {
 	judges
 	perf verdict -i "$TMP/data" --json >"$TMP/json"
+	keep_json
 }
 
 # The first finding against the truth
@@ -95,6 +142,7 @@ tells()
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
 		records "$1" $SWITCH,$WAKING,$NEW -g
 		perf verdict -i "$TMP/data" --json | tee "$TMP/json" | grep '"sentence"' || true
+		keep_json
 		names
 	done
 }
@@ -148,6 +196,7 @@ compares()
 {
 	perf verdict -i "$TMP/data" --compare | tee "$TMP/text"
 	perf verdict -i "$TMP/data" --compare --json >"$TMP/json"
+	keep_json
 }
 
 # Who began to run, in which function, and who waited for it; also as a finding. In a shorter
@@ -379,4 +428,9 @@ else
 fi
 check "knows events by what they are, not by their names" believes_no_names
 check "refuses what it cannot read" refuses
+if python3 -c 'import jsonschema' 2>/dev/null; then
+	check "the JSON fits its schema" fits_schema
+else
+	leave_out "the JSON fits its schema" "python3-jsonschema is not installed"
+fi
 persistent_end
