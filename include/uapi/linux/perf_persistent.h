@@ -111,7 +111,7 @@ struct perf_persistent_info {
  * perf_persistent_entry::state
  */
 #define PERF_PERSISTENT_STATE_OFFLINE	0x1	/* CPU is offline */
-#define PERF_PERSISTENT_STATE_GONE	0x2	/* target tasks are gone */
+#define PERF_PERSISTENT_STATE_GONE	0x2	/* its tasks or its cgroup are gone */
 #define PERF_PERSISTENT_STATE_DISABLED	0x4	/* disabled by its owner, or in error */
 #define PERF_PERSISTENT_STATE_FROZEN	0x8	/* records are refused and counted */
 #define PERF_PERSISTENT_STATE_FREEZING	0x10	/* with FROZEN: a last one may be incomplete */

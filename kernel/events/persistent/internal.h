@@ -29,8 +29,8 @@
  *	     |     |
  *	    member.c			an event in a session: buffer, charge, state
  *	     |     |
- *	 trace.c  memory.c		tracepoints, why a call is refused; the charge
- *					to a memory cgroup
+ *	 trace.c  memory.c  cgroup.c	tracepoints, why a call is refused; the charge
+ *					to a memory cgroup; events of a cgroup
  *	----------------------------------------------------------------------------
  *	../internal.h			core.c, ring_buffer.c, rb_charge.c, rb_memory.c,
  *					rb_seal.c, rb_snapshot.c
@@ -79,6 +79,7 @@ enum perf_persistent_state {
 };
 
 struct pid_namespace;
+struct seq_file;
 struct user_namespace;
 
 /**
@@ -171,6 +172,7 @@ static inline struct perf_persistent_session *to_session(const struct kobject *k
  * @target_ns: pid namespace of the task that it was opened for, with a reference, or NULL
  * @claimed: taken back; no longer on session->events
  * @claim_entry: private to perf_persistent_take_all()
+ * @follower_entry: on perf_persistent_followers, see cgroup.c; else empty
  * @member_entry: on session->members
  * @box_entry: number of its entry in the black box of the session
  * @rcu: for perf_persistent_all_members(), which finds the member by its buffer
@@ -187,6 +189,9 @@ struct perf_persistent_event {
 	struct pid_namespace		*target_ns;
 	bool				claimed;
 	struct list_head		claim_entry;
+#ifdef CONFIG_CGROUP_PERF
+	struct list_head		follower_entry;
+#endif
 	struct list_head		member_entry;
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
 	u32				box_entry;
@@ -295,6 +300,24 @@ static inline int perf_persistent_put_charge(struct perf_buffer *rb,
 
 static inline void perf_persistent_take_charge(struct perf_buffer *rb,
 					       struct perf_persistent_memory *memory) { }
+#endif
+
+/* cgroup.c */
+#ifdef CONFIG_CGROUP_PERF
+void perf_persistent_follow_cgroup(struct perf_persistent_event *pe);
+void perf_persistent_leave_cgroup(struct perf_persistent_event *pe);
+bool perf_persistent_cgroup_gone(struct perf_event *event);
+void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event);
+#else
+static inline void perf_persistent_follow_cgroup(struct perf_persistent_event *pe) { }
+static inline void perf_persistent_leave_cgroup(struct perf_persistent_event *pe) { }
+
+static inline bool perf_persistent_cgroup_gone(struct perf_event *event)
+{
+	return false;
+}
+
+static inline void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event) { }
 #endif
 
 /* owner.c */

@@ -124,16 +124,20 @@ DEFINE_MUTEX(perf_persistent_lock);
 /* State */
 
 /**
- * perf_persistent_gone - does no task run any more that the event follows?
+ * perf_persistent_gone - will no task run any more that the event follows?
  * @pe: the member
  *
  * Context: any; the result may change only from false to true.
- * Return: true if the event follows tasks, and all of them have gone.
+ * Return: true if the event follows tasks, and all of them have gone, or a cgroup that was
+ * removed.
  */
 bool perf_persistent_gone(struct perf_persistent_event *pe)
 {
 	/* D, matches C: see Ordering */
 	unsigned int attached = smp_load_acquire(&pe->event->attach_state);
+
+	if (perf_persistent_cgroup_gone(pe->event))
+		return true;
 
 	/* An event that follows a task never returns to its context. */
 	if (!(attached & PERF_ATTACH_TASK) || (attached & PERF_ATTACH_CONTEXT))

@@ -25,8 +25,8 @@
  * reader sees the data_head that caused it. The count is incremented before the waitq is
  * woken, and read after the reader has registered on the waitq, so no wakeup is missed. A
  * CPU that goes offline or returns counts as a wakeup as well, since the state has changed.
- * CLAIM and the end of the target task cause EPOLLHUP. Disabling the event causes no
- * wakeup.
+ * CLAIM causes EPOLLHUP, and so does the end of the target task or cgroup. Disabling the
+ * event causes no wakeup.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fcntl.h>
@@ -191,6 +191,7 @@ static void perf_persistent_show_fdinfo(struct seq_file *m, struct file *file)
 
 	seq_printf(m, "perf_persistent_id:\t%u\ncpu:\t%d\nindex:\t%u\n",
 		   pe->session->id, pe->cpu, pe->index);
+	perf_persistent_show_cgroup(m, pe->event);
 }
 
 static const struct file_operations perf_persistent_fops = {

@@ -296,6 +296,7 @@ static bool perf_persistent_take_back(struct perf_persistent_event *pe)
 
 	WRITE_ONCE(pe->claimed, true);
 	xa_erase(&s->events, perf_persistent_key(pe->cpu, pe->index));
+	perf_persistent_leave_cgroup(pe);
 	/* Tell poll() of readers. */
 	wake_up_all(&pe->event->waitq);
 	perf_persistent_note_claim(pe);
@@ -448,12 +449,6 @@ static int perf_persistent_check_event(struct perf_event *event)
 	/* The tasks run on any CPU, at the same time; a buffer has one writer. */
 	if (attr->inherit && (event->cpu == -1 || !(event->attach_state & PERF_ATTACH_TASK)))
 		return perf_persistent_refuse(-EINVAL, "inherited, but not of a task on one CPU");
-
-#ifdef CONFIG_CGROUP_PERF
-	/* Its attr does not name the cgroup. */
-	if (event->cgrp)
-		return perf_persistent_refuse(-EOPNOTSUPP, "the event belongs to a cgroup");
-#endif
 
 	return perf_persistent_may_open(event);
 }
@@ -675,6 +670,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	}
 	perf_blackbox_join(pe);
 	perf_persistent_freeze_joined(pe);
+	perf_persistent_follow_cgroup(pe);
 	perf_persistent_note_join(pe);
 	if (complete)
 		perf_persistent_set_running(s);

@@ -4,8 +4,10 @@
 # Cost of persistent events: instructions of UNCLAIM, of opening an event again and of
 # CLAIM; of listing and ending a session of 5,000 events, per event, in one call and one by
 # one; instructions of a sample in the buffer of a session, compared with the same event in
-# the buffer of its creator; and memory of a session in addition to its buffer. Guest time
-# counts instructions (ICOUNT=1). Fails if the samples differ by more than 0.02 %.
+# the buffer of its creator; of a context switch without a session, and with one of a
+# cgroup, before and after the cgroup was removed; and memory of a session in addition to its
+# buffer. Guest time counts instructions (ICOUNT=1). Fails if the samples, or the switches
+# without a session and after the removal, differ by more than 0.02 %.
 #
 # usage: bench-persistent.sh		on the host
 set -euo pipefail
@@ -28,8 +30,11 @@ table()
 		}
 		change = 100 * (sum["persistent"] / sum["user"] - 1)
 		printf "a sample into a persistent buffer: %+.4f %%\n", change
+		left = 100 * (sum["gone"] / sum["switch"] - 1)
+		printf "a switch with a session of a removed cgroup: %+.4f %%\n", left
 		print "instructions; bytes are those of a session without its buffer"
-		exit !(cases == 9 && change < 0.02 && change > -0.02)
+		exit !(cases == 12 && change < 0.02 && change > -0.02 &&
+		       left < 0.02 && left > -0.02)
 	}'
 }
 

@@ -8,6 +8,9 @@
  *				into that of a session whose creator has closed its file
  *	list end		a session of 5,000 events, through its file: for each event
  *	one_by_one		the same: opening, describing and claiming each event
+ *	switch			a context switch, without events
+ *	of_cgroup gone		the same with a session of a cgroup in which no task is, and
+ *				after the cgroup was removed
  *	bytes			memory of a session with one event, without its buffer
  */
 #define _GNU_SOURCE
@@ -20,7 +23,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +36,9 @@
 #define CALLS		20000
 #define SESSIONS	1000
 #define EVENTS		5000
+#define SWITCHES	20000
+#define CGROUPS		"/sys/fs/cgroup/"
+#define GROUP		CGROUPS "persistent_cost"
 
 static long page_size;
 
@@ -194,7 +202,7 @@ static int make_large_session(void)
 	};
 	struct rlimit limit = { EVENTS + 100, EVENTS + 100 };
 	static int fds[EVENTS];
-	void *base;
+	void *base = NULL;
 	int i;
 
 	must(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
@@ -256,6 +264,79 @@ static void large_session(void)
 	printf("one_by_one %.1f\n", (double)(now() - t[0]) / EVENTS);
 }
 
+/* Two processes on one CPU send a byte to and fro; each way is a switch. */
+static double cost_of_switch(void)
+{
+	double cost, least = 0;
+	int to[2], from[2], i, round;
+	uint64_t start;
+	char c = 0;
+	pid_t pid;
+
+	must(pipe(to), "pipe");
+	must(pipe(from), "pipe");
+	pid = must(fork(), "fork");
+	if (!pid) {
+		close(to[1]);
+		while (read(to[0], &c, 1) == 1)
+			must(write(from[1], &c, 1), "write");
+		_exit(0);
+	}
+	/* The one with the fewest interrupts in it */
+	for (round = 0; round < 10; round++) {
+		start = now();
+		for (i = 0; i < SWITCHES / 2; i++) {
+			must(write(to[1], &c, 1), "write");
+			must(read(from[0], &c, 1), "read");
+		}
+		cost = (double)(now() - start) / SWITCHES;
+		if (!round || cost < least)
+			least = cost;
+	}
+	close(to[1]);
+	waitpid(pid, NULL, 0);
+	close(to[0]);
+	close(from[0]);
+	close(from[1]);
+	return least;
+}
+
+static void switches(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_CPU_CLOCK,
+		.size		= sizeof(attr),
+		.sample_period	= 1000000,
+		.write_backward	= 1,
+	};
+	int dir, fd, id;
+
+	printf("switch %.3f\n", cost_of_switch());
+
+	/* Until a controller was given to cgroups once, they do not have perf's either. */
+	fd = must(open(CGROUPS "cgroup.subtree_control", O_WRONLY), "cgroup.subtree_control");
+	must(write(fd, "+memory", 7), "cgroup.subtree_control");
+	close(fd);
+	must(mkdir(GROUP, 0755), GROUP);
+	dir = must(open(GROUP, O_RDONLY | O_CLOEXEC), GROUP);
+	fd = must(syscall(__NR_perf_event_open, &attr, dir, 0, -1, PERF_FLAG_PID_CGROUP),
+		  "perf_event_open of a cgroup");
+	close(dir);
+	id = must(ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL), "UNCLAIM");
+	close(fd);
+	printf("of_cgroup %.3f\n", cost_of_switch());
+
+	must(rmdir(GROUP), GROUP);
+	/* perf_sched_work switches the calls of perf off after a second. */
+	sleep(3);
+	printf("gone %.3f\n", cost_of_switch());
+
+	fd = reopen(id);
+	must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
+	close(fd);
+}
+
 static long mem_free(void)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -303,6 +384,8 @@ int main(int argc, char *argv[])
 	system_calls();
 	sample();
 	large_session();
+	sleep(3);
+	switches();
 	if (argc > 1 && !strcmp(argv[1], "memory"))
 		memory();
 	return 0;

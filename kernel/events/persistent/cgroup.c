@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent events: events of a cgroup
+ *
+ * An event of a cgroup (PERF_FLAG_PID_CGROUP) is an event of a CPU that counts only while a
+ * task of the cgroup, or of one below, runs there. Its buffer belongs to the CPU.
+ *
+ * References
+ * ----------
+ *
+ *	perf_event --cgrp--> perf_cgroup::css --> cgroup --> its kernfs node, parent cgroup
+ *
+ *  - The event holds a reference on the css from perf_event_open() until it is freed, that
+ *    is, until the session has ended and the last file of the event is closed. event->cgrp
+ *    does not change meanwhile.
+ *  - The css of a cgroup that can be removed holds the cgroup, from its creation until it is
+ *    freed. The cgroup keeps its id and its path, and stays in nr_dying_descendants of
+ *    cgroup.stat until then. Its directory is not kept: another cgroup of the same name is
+ *    another cgroup, whose tasks are not recorded.
+ *  - The css of a root is never removed, and holds no cgroup: css->cgroup is the root of the
+ *    hierarchy that has the perf_event controller, which changes with mount() and umount()
+ *    of a cgroup v1 hierarchy, with cgroup_mutex held. The old root is freed afterwards. So
+ *    css->cgroup is read and used with cgroup_mutex held. A reference would not do: it
+ *    cannot even be tried once cgroup_destroy_root() is under way, whose percpu_ref_exit()
+ *    frees the count before css->cgroup changes.
+ *  - umount() of a v1 hierarchy does not fail. If it has had no cgroups but its root, the
+ *    hierarchy is destroyed, and the event of its root follows the root of the hierarchy that
+ *    gets the controller. As long as a cgroup that was removed is held, the hierarchy stays,
+ *    with its controllers, until it was mounted and unmounted again.
+ *
+ * The end of a cgroup
+ * -------------------
+ *
+ * kill_css() sets CSS_DYING, which is never cleared, and no task enters the css any more:
+ *
+ *  - rmdir() of a cgroup, which has no live task and no cgroup below it by then;
+ *  - the perf_event controller is taken from a hierarchy, all of whose cgroups but the root
+ *    lose their css: it is taken from cgroup v2 by mounting it as a v1 hierarchy. The
+ *    directories stay, and may have tasks. When the controller returns, the cgroups get
+ *    another css, which the event does not follow.
+ *
+ * From then on the event is GONE. A task that is about to finish its exit may still leave a
+ * last record, until the event is retired:
+ *
+ *	cgroup_mutex			perf_persistent_mutex		a reader
+ *
+ *	kill_css(): STORE CSS_DYING	UNCLAIM: STORE the list of	poll_wait()
+ *	after a grace period:		  followers			LOAD CSS_DYING
+ *	  css_offline():		(B) smp_mb()
+ *	(A) smp_mb()			LOAD CSS_DYING: retire it
+ *	LOAD the list of followers
+ *	  queue the work, which retires
+ *	  the events and wakes readers
+ *
+ * A pairs with B: UNCLAIM sees CSS_DYING, or css_offline() the follower. The work item takes
+ * perf_persistent_mutex, which cannot be taken below cgroup_mutex: the locks that are taken
+ * below the former include cpu_hotplug_lock.
+ *
+ * A follower is a member of a session that is not claimed, and whose cgroup was not seen to
+ * be gone. perf_persistent_followers has them, so that cgroups that come and go cost one
+ * load while there are none, and each follower is retired, and its readers woken, once.
+ *
+ *  - perf_event_retire() takes the event off its context: context switches on its CPU cost
+ *    what they cost without it. It keeps css, count and buffer. It cannot be enabled again,
+ *    and poll() of its creator's file returns EPOLLHUP as well.
+ *  - Its CPU goes offline before: the event is off its context, and is marked only. Its CPU
+ *    returns: perf_event_reinstall() does not install it. Hotplug first installs it, if its
+ *    work item runs before this one: both take perf_persistent_mutex.
+ *  - CLAIM, END, and the abort of a session that is being built take it off the list. A
+ *    claimed event is an ordinary event, which perf does not tell that its cgroup has gone.
+ *  - A frozen session: the same. Its state is GONE and FROZEN.
+ *
+ * Locks: perf_persistent_mutex, cgroup_mutex are not taken below each other. The former
+ * protects perf_persistent_followers; css_offline() reads whether it is empty without it.
+ * fdinfo takes cgroup_mutex, with none of our locks held.
+ *
+ * Who may read
+ * ------------
+ *
+ * perf_event_open() asks for the right to monitor the CPU, and for a file of the cgroup's
+ * directory, which anybody can open that sees it. A consumer is asked for the former, as for
+ * any event of a CPU, and sees less than that would permit. So no more is asked, also after
+ * the member was freed (rb->asks). fdinfo of the consumer shows the path to those whose cgroup
+ * namespace has the cgroup.
+ */
+#include <linux/cgroup.h>
+#include <linux/cleanup.h>
+#include <linux/limits.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+
+#include "../../cgroup/cgroup-internal.h"
+#include "internal.h"
+
+/* Members whose cgroup is there. Protected by perf_persistent_mutex. */
+static LIST_HEAD(perf_persistent_followers);
+
+/**
+ * perf_persistent_cgroup_gone - does the event belong to a cgroup that has gone?
+ * @event: the event
+ *
+ * Context: any; the result may change only from false to true.
+ * Return: true if it does.
+ */
+bool perf_persistent_cgroup_gone(struct perf_event *event)
+{
+	struct perf_cgroup *cgrp = event->cgrp;
+
+	return cgrp && (READ_ONCE(cgrp->css.flags) & CSS_DYING);
+}
+
+static void perf_persistent_retire_if_gone(struct perf_persistent_event *pe)
+{
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	if (!perf_persistent_cgroup_gone(pe->event))
+		return;
+
+	list_del_init(&pe->follower_entry);
+	perf_event_retire(pe->event);
+	/* Files of its creator and its readers. */
+	wake_up_all(&pe->event->waitq);
+}
+
+/**
+ * perf_persistent_follow_cgroup - an event became a member
+ * @pe: the member
+ */
+void perf_persistent_follow_cgroup(struct perf_persistent_event *pe)
+{
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	INIT_LIST_HEAD(&pe->follower_entry);
+	if (!pe->event->cgrp)
+		return;
+
+	list_add(&pe->follower_entry, &perf_persistent_followers);
+	/* B, matches A in perf_persistent_cgroup_offline(): see above */
+	smp_mb();
+	perf_persistent_retire_if_gone(pe);
+}
+
+/**
+ * perf_persistent_leave_cgroup - an event was taken back from its session
+ * @pe: the member
+ */
+void perf_persistent_leave_cgroup(struct perf_persistent_event *pe)
+{
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	list_del_init(&pe->follower_entry);
+}
+
+static void perf_persistent_retire_all(struct work_struct *work)
+{
+	struct perf_persistent_event *pe, *tmp;
+
+	guard(mutex)(&perf_persistent_mutex);
+
+	list_for_each_entry_safe(pe, tmp, &perf_persistent_followers, follower_entry) {
+		perf_persistent_retire_if_gone(pe);
+		cond_resched();
+	}
+}
+
+static DECLARE_WORK(perf_persistent_retire_work, perf_persistent_retire_all);
+
+/**
+ * perf_persistent_cgroup_offline - a cgroup has gone
+ *
+ * Context: cgroup_mutex is held.
+ */
+void perf_persistent_cgroup_offline(void)
+{
+	/* A, matches B in perf_persistent_follow_cgroup(): see above */
+	smp_mb();
+	if (!list_empty(&perf_persistent_followers))
+		schedule_work(&perf_persistent_retire_work);
+}
+
+/**
+ * perf_persistent_show_cgroup - show the cgroup of an event, if it has one
+ * @m: the file
+ * @event: the event
+ *
+ * Context: takes cgroup_mutex.
+ */
+void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event)
+{
+	char *path __free(kfree) = NULL;
+	struct cgroup *cgrp;
+	int len = -ENOMEM;
+	u64 id;
+
+	if (!event->cgrp)
+		return;
+
+	/* Without memory for the path there is the id. */
+	path = kmalloc(PATH_MAX, GFP_KERNEL);
+
+	/* The root of a hierarchy is there while it has the css: see References. */
+	cgroup_lock();
+	cgrp = event->cgrp->css.cgroup;
+	id = cgroup_id(cgrp);
+	if (path) {
+		guard(spinlock_irq)(&css_set_lock);
+		len = cgroup_path_ns_locked(cgrp, path, PATH_MAX, current->nsproxy->cgroup_ns);
+	}
+	cgroup_unlock();
+
+	seq_printf(m, "cgroup_id:\t%llu\ncgroup:\t", id);
+	/* Beside the root of the namespace: the names belong to others. */
+	if (len < 0 || !strcmp(path, "/..") || strstarts(path, "/../"))
+		seq_putc(m, '?');
+	else
+		seq_escape(m, path, "\n\\");
+	seq_putc(m, '\n');
+}
