@@ -320,7 +320,7 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 	for (int i = 0; i < s->nr_events; i++) {
 		struct persistent_event *event = &s->events[i];
 		char *name = event_name(&event->attr), cpu[16] = "task", seconds[32] = "-";
-		char more[64];
+		char more[64], *cgroup = persistent_event__cgroup(event);
 		struct persistent_window window;
 
 		if (event->cpu >= 0)
@@ -333,9 +333,11 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 			  event->flags & PERF_PERSISTENT_INFO_BPF ? " (eBPF)" : "");
 		if (event__window(event, evlist, &window))
 			scnprintf(seconds, sizeof(seconds), "%.3f", window__seconds(&window));
-		printf("%4s  %5u  %6u  %9llu  %9s  %-11s  %s%s\n", cpu, event->index,
+		printf("%4s  %5u  %6u  %9llu  %9s  %-11s  %s%s%s%s\n", cpu, event->index,
 		       event->buffer_index, (unsigned long long)event->data_size / 1024, seconds,
-		       persistent__state_name(event->state), name ?: "?", more);
+		       persistent__state_name(event->state), name ?: "?", more,
+		       cgroup ? " in cgroup " : "", cgroup ?: "");
+		free(cgroup);
 		free(name);
 	}
 }
@@ -354,6 +356,7 @@ static void print_info_json(const struct persistent_session *s, struct evlist *e
 	for (int i = 0; i < s->nr_events; i++) {
 		struct persistent_event *event = &s->events[i];
 		char *name = event_name(&event->attr);
+		char *cgroup = persistent_event__cgroup(event);
 
 		json_writer__begin_object(&w, NULL, JSON_STYLE__INLINE);
 		json_writer__signed(&w, "cpu", event->cpu);
@@ -367,12 +370,15 @@ static void print_info_json(const struct persistent_session *s, struct evlist *e
 		json_writer__bool(&w, "filter", event->flags & PERF_PERSISTENT_INFO_FILTER);
 		json_writer__bool(&w, "bpf", event->flags & PERF_PERSISTENT_INFO_BPF);
 		json_writer__string(&w, "event", name ?: "?");
+		if (cgroup)
+			json_writer__string(&w, "cgroup", cgroup);
 		if (event__window(event, evlist, &window)) {
 			json_writer__number(&w, "oldest", window.oldest);
 			json_writer__number(&w, "newest", window.newest);
 			json_writer__bool(&w, "wrapped", window.wrapped);
 		}
 		json_writer__end(&w);
+		free(cgroup);
 		free(name);
 	}
 	json_writer__end(&w);

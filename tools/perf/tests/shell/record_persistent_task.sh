@@ -221,6 +221,49 @@ adds_cpus()
 	perf ctl -d tc
 }
 
+# -G: the tasks of a cgroup, and what is left when it was removed.
+follows_cgroup()
+{
+	local group=/sys/fs/cgroup/perf_persistent
+
+	# Until a controller was given to cgroups once, they do not have perf's either.
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control || true
+	mkdir "$group"
+	perf record -P tg -e cpu-clock/freq=999/ -a -G perf_persistent
+	has '^ *0 +1 +1 +512 .* runs +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
+	lacks 'side-band.*cgroup' perf ctl -i tg
+	has '"cgroup": *"/perf_persistent"' perf ctl -i tg --json
+	bash -c 'echo 0 >"$0/cgroup.procs"; exec perf test -w noploop 1' "$group"
+	for _ in {1..300}; do
+		! rmdir "$group" || break
+		sleep 0.1
+	done
+	has_state tg 'task gone'
+	has '^ *0 +1 +1 +512 .* task gone +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
+	perf record -e persistent/tg/ -N -o "$TMP/g" 2>/dev/null
+	"$BASE_PERF" script -i "$TMP/g" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' |
+		sort | uniq -c | sort -rn | tee "$TMP/who" | head -n 20
+	grep -qE ' perf noploop' "$TMP/who"
+	# A task that has its name from before the session began has none.
+	not grep -qvE ' (perf|bash|:[0-9]+) ' "$TMP/who"
+	perf ctl -d tg
+}
+
+# Names of cgroups are any bytes: those that a terminal takes for commands are escaped.
+escapes_cgroup()
+{
+	local name=$'perf_\033[7m_\302\233 ' path
+
+	path=/sys/fs/cgroup/$name
+	mkdir "$path"
+	perf record -P te -e dummy -a -G "$name"
+	# The last line ends with the blank that the name ends with.
+	has '^ *0 .* in cgroup /perf_\\033\[7m_\\302\\233 $' perf ctl -i te
+	has '"cgroup": *"/perf_\\\\033\[7m_\\\\302\\\\233 "' perf ctl -i te --json
+	perf ctl -d te
+	rmdir "$path"
+}
+
 # Tasks and CPUs in one session.
 adds_a_task()
 {
@@ -250,6 +293,8 @@ check "--per-thread follows the threads that there are, with -t one of them" fol
 check "-p follows the threads and children that the process starts" follows_what_it_starts
 check "-p follows the threads that there are" follows_existing_threads
 check "--add -a has side-band of its own" adds_cpus
+check "-G follows a cgroup, and it is there when the cgroup was removed" follows_cgroup
+check "control characters in the name of a cgroup are escaped" escapes_cgroup
 check "a task is added to the session of a CPU" adds_a_task
 check "a task that is not there is told" no_such_task
 persistent_end

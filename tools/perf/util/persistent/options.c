@@ -186,8 +186,8 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 			       evsel__name(evsel));
 			return -EINVAL;
 		}
-		if (evsel->cgrp || evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
-			pr_err("%s cannot be persistent: -P does not support -G and AUX area tracing.\n",
+		if (evsel__is_aux_event(evsel) || evsel->core.attr.aux_output) {
+			pr_err("%s cannot be persistent: -P does not support AUX area tracing.\n",
 			       evsel__name(evsel));
 			return -EINVAL;
 		}

@@ -136,6 +136,7 @@ int persistent__thaw(const char *what, struct perf_persistent_session_info *info
 int persistent__join_cpus(const char *cpus, const char **names, int nr);
 void persistent_session__close(struct persistent_session *session);
 bool persistent_event__is_sideband(const struct persistent_event *event);
+char *persistent_event__cgroup(const struct persistent_event *event);
 
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
 bool persistent_record_time(const union perf_event *event, void *data, __u64 *time);

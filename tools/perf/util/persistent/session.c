@@ -290,6 +290,71 @@ bool persistent_event__is_sideband(const struct persistent_event *event)
 	       (attr->mmap || attr->mmap2 || attr->comm || attr->task);
 }
 
+static bool is_c1(unsigned char c)
+{
+	return c >= 0x80 && c < 0xa0;
+}
+
+/*
+ * Would a terminal take it for a command? C1 characters are two bytes in UTF-8, and one in
+ * older encodings.
+ */
+static bool is_control(const char *text, size_t i)
+{
+	unsigned char c = text[i], before = i ? text[i - 1] : 0;
+
+	return c < 0x20 || c == 0x7f || (c == 0xc2 && is_c1(text[i + 1])) ||
+	       (is_c1(c) && (before < 0x80 || before == 0xc2));
+}
+
+/* Control characters as \OOO, as the kernel writes a backslash. */
+static char *escape_control(const char *text)
+{
+	char *escaped = malloc(4 * strlen(text) + 1), *p = escaped;
+
+	for (size_t i = 0; p && text[i]; i++) {
+		if (is_control(text, i))
+			p += sprintf(p, "\\%03o", (unsigned char)text[i]);
+		else
+			*p++ = text[i];
+	}
+	if (p)
+		*p = '\0';
+	return escaped;
+}
+
+/**
+ * persistent_event__cgroup - the path of the cgroup that an event follows
+ * @event: the event
+ *
+ * Return: the path, to be freed, or NULL if it follows none. Control characters and the
+ * backslash are \OOO in octal. "?" if the path is not in the cgroup namespace of perf.
+ */
+char *persistent_event__cgroup(const struct persistent_event *event)
+{
+	const char *key = "cgroup:\t";
+	char *line = NULL, *cgroup = NULL;
+	char path[64];
+	size_t size = 0;
+	FILE *file;
+
+	scnprintf(path, sizeof(path), "/proc/self/fdinfo/%d", event->fd);
+	file = fopen(path, "re");
+	if (!file)
+		return NULL;
+
+	while (!cgroup && getline(&line, &size, file) > 0) {
+		if (!strstarts(line, key))
+			continue;
+		/* A name may end with blanks. */
+		line[strcspn(line, "\n")] = '\0';
+		cgroup = escape_control(line + strlen(key));
+	}
+	free(line);
+	fclose(file);
+	return cgroup;
+}
+
 static int open_consumer(u64 id, int cpu, u32 index)
 {
 	struct perf_event_attr attr = {
