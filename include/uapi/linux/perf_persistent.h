@@ -105,6 +105,7 @@ struct perf_persistent_info {
 #define PERF_PERSISTENT_INFO_TASK	0x1	/* follows tasks, on one CPU or on all */
 #define PERF_PERSISTENT_INFO_FILTER	0x2	/* has a filter */
 #define PERF_PERSISTENT_INFO_BPF	0x4	/* has an eBPF program */
+#define PERF_PERSISTENT_INFO_CGROUP	0x8	/* follows a cgroup */
 
 /*
  * perf_persistent_info::state, perf_persistent_session_info::state and

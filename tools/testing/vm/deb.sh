@@ -201,7 +201,8 @@ maintainer_scripts()
 		if [ "$1" = remove ]; then
 			units='perf-flight.service perf-flight-recover.service'
 			[ ! -d /run/systemd/system ] ||
-				systemctl stop $units 'perf-flight-note@*.service'
+				systemctl stop $units 'perf-flight-note@*.service' \
+					'perf-flight-join@*.service'
 			! command -v systemctl >/dev/null ||
 				systemctl --quiet disable $units perf-flight-note@.service
 		fi

@@ -106,18 +106,20 @@ early_machine_check_is_read()
 	fi
 }
 
-# CPU 2 has never been online: the kernel was booted with two of three.
-new_cpu_joins()
+# CPUs 2 and 3 have never been online: the kernel was booted with two of four.
+new_cpus_join()
 {
-	local name
+	local name cpu
 	[ "$(cat /sys/devices/system/cpu/online)" = 0-1 ] || return 1
-	echo 1 >/sys/devices/system/cpu/cpu2/online || return 1
-	timeout 300 perf ctl --join-cpu=2 || return 1
+	for cpu in 2 3; do
+		echo 1 >/sys/devices/system/cpu/cpu$cpu/online || return 1
+		timeout 300 perf ctl --join-cpu=$cpu || return 1
+	done
 	for name in mce_record boot last; do
-		[ "$(cat "$SESSIONS/$name/cpus")" = 0-2 ] || return 1
+		[ "$(cat "$SESSIONS/$name/cpus")" = 0-3 ] || return 1
 		[ "$(cat "$SESSIONS/$name/state")" = 0 ] || return 1
 	done
-	[ "$(cat $SESSIONS/boot/memory)" = $((9 * (65536 + 4096))) ]
+	[ "$(cat $SESSIONS/boot/memory)" = $((12 * (65536 + 4096))) ]
 }
 
 are_claimed()
@@ -136,7 +138,7 @@ guest()
 	tap_run "an injected machine check is in mce_record" machine_check_is_read
 	tap_run "the commands of persistent-events.rst work" "$TOP/tools/testing/vm/test-guide.sh" \
 		"$TOP/Documentation/admin-guide/perf/persistent-events.rst"
-	tap_run "a CPU that is online for the first time joins them" new_cpu_joins
+	tap_run "CPUs that are online for the first time join them" new_cpus_join
 	tap_run "they are claimed as any other" are_claimed
 	tap_end
 }
@@ -173,7 +175,7 @@ host()
 	mkdir -p "$OUT"
 	rm -f "$socket"
 	inject_early "$socket" &
-	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=3 ACCEL=single MEM='' \
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=4 ACCEL=single MEM='' \
 		ICOUNT='' APPEND="mce=bootlog maxcpus=2 ${PARAMS[*]/#/perf_persistent=}" \
 		QEMU_EXTRA="-S -monitor unix:$socket,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | inject "$socket"

@@ -75,12 +75,23 @@ leaves_other_cpus()
 	has '^ *1 .*side-band' perf ctl -i jc
 	lacks '^ *1 .*cpu-clock' perf ctl -i jc
 	perf ctl -d jc
+
+	# Nor if those on which it was not are offline now.
+	echo 0 >$CPU2
+	perf record -q -P jd -C 0 -e cpu-clock
+	echo 0 >$CPU1
+	echo 1 >$CPU2
+	perf ctl --join-cpu=2
+	echo 1 >$CPU1
+	has '^ *2 .*side-band' perf ctl -i jd
+	lacks '^ *2 .*cpu-clock' perf ctl -i jd
+	perf ctl -d jd
 }
 
-# Neither takes the other CPU for one on which cpu-clock is not wanted.
-joins_two_at_once()
+# None takes the other CPU for one on which cpu-clock is not wanted, nor joins one twice.
+joins_at_once()
 {
-	local first second
+	local first second third
 
 	for _ in {1..5}; do
 		echo 0 >$CPU2
@@ -90,8 +101,12 @@ joins_two_at_once()
 		first=$!
 		perf ctl --join-cpu=2 &
 		second=$!
+		perf ctl --join-cpu=1 &
+		third=$!
 		wait $first
 		wait $second
+		wait $third
+		[ "$(nr_events jm)" = 6 ]
 		has '^ *1 .*cpu-clock' perf ctl -i jm
 		has '^ *2 .*cpu-clock' perf ctl -i jm
 		perf ctl -d jm
@@ -110,6 +125,23 @@ leaves_tasks()
 	fails 1 'none of its events records on all of a CPU' perf ctl --join-cpu=1 jt
 	kill $pid
 	perf ctl -d jt
+}
+
+# What some tasks did is not what all did: nor is it left out without a word.
+refuses_cgroups()
+{
+	local before group=/sys/fs/cgroup/perf_persistent_join
+
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control || true
+	mkdir $group
+	without_cpu1 perf record -q -P jg -a -e cpu-clock -G perf_persistent_join
+	before=$(nr_events jg)
+	fails 1 'follows a cgroup.* perf record -P jg --add -C 1 -e .* -G' perf ctl --join-cpu=1
+	[ "$(nr_events jg)" = "$before" ]
+	# Of a cgroup that has gone, there is nothing more to record.
+	rmdir $group
+	has "'jg' records on CPU 1: 1 events" perf ctl --join-cpu=1
+	perf ctl -d jg
 }
 
 # perf cannot copy it: all of the session stays as it is.
@@ -248,13 +280,14 @@ check "what happens there is recorded, and named" records_there
 check "a CPU joins once" joins_once
 if [ -w $CPU2 ]; then
 	check "events of some CPUs stay there" leaves_other_cpus
-	check "two CPUs join at once" joins_two_at_once
+	check "CPUs join at once" joins_at_once
 else
 	leave_out "events of some CPUs stay there" "there is no third CPU"
-	leave_out "two CPUs join at once" "there is no third CPU"
+	leave_out "CPUs join at once" "there is no third CPU"
 fi
 check "sessions of tasks are left alone" leaves_tasks
 check "an event with a filter is not made without it" refuses_filters
+check "an event of a cgroup is not made without it" refuses_cgroups
 check "a frozen session gets no CPU, until it is thawed" waits_for_thaw
 check "a CPU joins whole or not at all" joins_whole_or_not
 check "what does not go is refused" refuses_what_does_not_go

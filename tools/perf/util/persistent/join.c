@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ctl --join-cpu: let sessions record on a CPU that was not online when they were made
+ * perf ctl --join-cpu: let sessions record on CPUs that were not online when they were made
  *
  * A session has events on the CPUs that were online when it was made. They return with
  * their CPU. A CPU that comes online for the first time has none: this opens them there.
@@ -8,20 +8,23 @@
  *
  * The CPUs of a session are those that have a side-band event: perf makes these on all
  * CPUs that are online, even if only some of them are sampled. So an event of -C 0 is
- * told from one of -a. Sessions of the kernel's command line (perf_persistent=) have none,
- * and are on all CPUs: their CPUs are those that have any event. So are those of a session
- * that neither perf nor the command line has made; it is left alone unless it was named.
+ * told from one of -a, unless CPU 0 was the only one. Sessions of the kernel's command line
+ * (perf_persistent=) have no side-band, and are on all CPUs: their CPUs are those that have
+ * any event. So are those of a session that neither perf nor the command line has made; it is
+ * left alone unless it was named.
  *
  * The events are made from the perf_event_attr of those on another CPU, and share their
- * buffers in the same way. The attr does not have everything: an event with a filter or an
- * eBPF program cannot be made again, so such a session does not get the CPU, and perf
- * says so.
+ * buffers in the same way. The attr does not have everything: an event with a filter, an
+ * eBPF program or a cgroup cannot be made again, so such a session does not get the CPU, and
+ * perf says so.
  *
  * Without a name, only sessions of the user are joined. An event that root opened for the
  * session of another user would be charged to root, and asks more of its readers.
  *
- * The CPU is joined completely or not at all. The side-band event comes last: until then,
- * another perf that joins another CPU does not take this one for a CPU of the session.
+ * The CPU is joined completely or not at all. Who is killed leaves a part of the events; the
+ * next one opens the rest. Two that join the same CPU take turns, by flock() of a file of the
+ * session in sysfs that only its owner can open. The side-band event comes last: until then,
+ * this CPU is not one of the session, for those that join other CPUs.
  */
 #include "persistent.h"
 #include "../cloexec.h"
@@ -43,6 +46,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,49 +55,73 @@
 /* Another perf may change the session meanwhile: try again. */
 #define JOIN_RETRIES	10
 
+/* What failed */
+enum join_stage {
+	JOIN_OPEN,
+	JOIN_MAP,
+	JOIN_UNCLAIM,
+};
+
 /**
  * struct joiner - a CPU that joins a session
  * @session: the session, opened for reading
- * @online: the CPUs that are online
  * @region: label of the region that the session lies in, or NULL
  * @cpu: the CPU
- * @model: a CPU of the session that is online
+ * @cpus: the other CPUs of the session, online or not
+ * @nr_cpus: number of them; the first one is the model
  * @has_sideband: there are side-band events of CPUs
  * @fds: of the new event for each event of the session, or -1
+ * @maps: its mapping, or NULL
  * @joined: indices of @fds, in the order of joining
  * @nr_joined: number of them
  * @memory: bytes of their buffers
+ * @stage: what is being done
  */
 struct joiner {
 	struct persistent_session	*session;
-	struct perf_cpu_map		*online;
 	char				*region;
 	int				cpu;
-	int				model;
+	int				*cpus;
+	int				nr_cpus;
 	bool				has_sideband;
 	int				*fds;
+	void				**maps;
 	int				*joined;
 	int				nr_joined;
 	size_t				memory;
+	enum join_stage			stage;
 };
 
-/* Events that follow tasks follow them to any CPU. */
+/*
+ * Events that follow tasks follow them to any CPU. An older kernel does not tell them, but
+ * perf lets those with a CPU inherit.
+ */
 static bool event__is_of_cpu(const struct persistent_event *event)
 {
-	return event->cpu >= 0 && !(event->flags & PERF_PERSISTENT_INFO_TASK) &&
-	       !event->attr.inherit;
+	return event->cpu >= 0 && !event->attr.inherit &&
+	       !(event->flags & PERF_PERSISTENT_INFO_TASK);
 }
 
-static bool joiner__has_cpu(const struct joiner *j, int cpu)
+/* Does an event tell that its CPU is one of the session? */
+static bool joiner__tells_cpu(const struct joiner *j, const struct persistent_event *event)
 {
-	for (int i = 0; i < j->session->nr_events; i++) {
-		const struct persistent_event *event = &j->session->events[i];
+	return event__is_of_cpu(event) &&
+	       (!j->has_sideband || persistent_event__is_sideband(event));
+}
 
-		if (event->cpu == cpu && event__is_of_cpu(event) &&
-		    (!j->has_sideband || persistent_event__is_sideband(event)))
-			return true;
+/* What differs among events of one kind, by who opened them and how */
+static bool attr__is_like(const struct perf_event_attr *a, const struct perf_event_attr *b)
+{
+	struct perf_event_attr x = *a, y = *b;
+
+	x.disabled = 0;
+	y.disabled = 0;
+	/* perf_event_open() fills it in, the kernel's own events leave it out. */
+	if (!x.sample_max_stack || !y.sample_max_stack) {
+		x.sample_max_stack = 0;
+		y.sample_max_stack = 0;
 	}
-	return false;
+	return !memcmp(&x, &y, sizeof(x));
 }
 
 static bool joiner__has_event(const struct joiner *j, int cpu, const struct perf_event_attr *attr)
@@ -101,26 +130,36 @@ static bool joiner__has_event(const struct joiner *j, int cpu, const struct perf
 		const struct persistent_event *event = &j->session->events[i];
 
 		if (event->cpu == cpu && event__is_of_cpu(event) &&
-		    !memcmp(&event->attr, attr, sizeof(*attr)))
+		    attr__is_like(&event->attr, attr))
 			return true;
 	}
 	return false;
 }
 
-/* Is it on each CPU of the session that is online? */
+/* Is it an event of the model, on all CPUs of the session, which this one does not have? */
 static bool joiner__wants(const struct joiner *j, const struct persistent_event *event)
 {
-	struct perf_cpu cpu;
-	int idx;
-
-	if (event->cpu != j->model || !event__is_of_cpu(event))
+	/* Gone is one whose cgroup was removed. */
+	if (event->cpu != j->cpus[0] || !event__is_of_cpu(event) ||
+	    event->state & PERF_PERSISTENT_STATE_GONE)
 		return false;
 
-	perf_cpu_map__for_each_cpu(cpu, idx, j->online) {
-		if (joiner__has_cpu(j, cpu.cpu) && !joiner__has_event(j, cpu.cpu, &event->attr))
+	/* Whoever made that of another CPU may have made a different one. */
+	if (persistent_event__is_sideband(event)) {
+		for (int i = 0; i < j->session->nr_events; i++) {
+			if (j->session->events[i].cpu == j->cpu &&
+			    joiner__tells_cpu(j, &j->session->events[i]) &&
+			    persistent_event__is_sideband(&j->session->events[i]))
+				return false;
+		}
+		return true;
+	}
+
+	for (int i = 1; i < j->nr_cpus; i++) {
+		if (!joiner__has_event(j, j->cpus[i], &event->attr))
 			return false;
 	}
-	return true;
+	return !joiner__has_event(j, j->cpu, &event->attr);
 }
 
 /* Does the kernel's command line have perf_persistent=NAME:... ? */
@@ -130,60 +169,64 @@ static bool is_of_boot(const char *name)
 	bool found = false;
 	size_t size;
 
-	scnprintf(want, sizeof(want), "perf_persistent=%s:", name);
+	/* The kernel takes a - for a _ in the name of a parameter. */
+	scnprintf(want, sizeof(want), "persistent=%s:", name);
 	if (procfs__read_str("cmdline", &line, &size))
 		return false;
 
 	for (pos = line; !found && (word = strsep(&pos, " \n")) != NULL;)
-		found = strstarts(word, want);
+		found = (strstarts(word, "perf_") || strstarts(word, "perf-")) &&
+			strstarts(word + strlen("perf_"), want);
 	free(line);
 	return found;
 }
 
+/* The events are sorted by CPU. */
 static void joiner__look(struct joiner *j)
 {
-	struct perf_cpu cpu;
-	int idx;
+	const struct persistent_event *event = j->session->events;
+	const struct persistent_event *end = event + j->session->nr_events;
 
-	j->has_sideband = false;
-	for (int i = 0; i < j->session->nr_events; i++)
-		j->has_sideband |= event__is_of_cpu(&j->session->events[i]) &&
-				   persistent_event__is_sideband(&j->session->events[i]);
+	for (; event < end; event++)
+		j->has_sideband |= event__is_of_cpu(event) && persistent_event__is_sideband(event);
 
-	j->model = -1;
-	perf_cpu_map__for_each_cpu(cpu, idx, j->online) {
-		if (j->model < 0 && cpu.cpu != j->cpu && joiner__has_cpu(j, cpu.cpu))
-			j->model = cpu.cpu;
+	for (event = j->session->events; event < end; event++) {
+		if (joiner__tells_cpu(j, event) && event->cpu != j->cpu &&
+		    (!j->nr_cpus || j->cpus[j->nr_cpus - 1] != event->cpu))
+			j->cpus[j->nr_cpus++] = event->cpu;
 	}
 }
 
-static struct persistent_event *joiner__owner(const struct joiner *j,
-					      const struct persistent_event *event)
+/* The fd of an event that is open already, and writes to the same buffer; or -1 */
+static int joiner__sharer(const struct joiner *j, const struct persistent_event *event)
 {
-	for (int i = 0; i < j->session->nr_events; i++) {
-		struct persistent_event *owner = &j->session->events[i];
-
-		if (owner->cpu == event->cpu && owner->index == event->buffer_index)
-			return owner;
+	for (int n = 0; n < j->nr_joined; n++) {
+		if (j->session->events[j->joined[n]].buffer_index == event->buffer_index)
+			return j->fds[j->joined[n]];
 	}
-	return NULL;
+	return -1;
 }
 
-/* A buffer as large as that of the model, or the one that its owner got. */
+/* The buffer of those that share it on the model, or a new one of the same size */
 static int joiner__give_buffer(struct joiner *j, const struct persistent_event *event, int fd)
 {
-	const struct persistent_event *owner = joiner__owner(j, event);
-	int owner_fd = owner ? j->fds[owner - j->session->events] : -1;
+	int at = event - j->session->events, sharer = joiner__sharer(j, event);
 
+	j->stage = JOIN_MAP;
 	/* A region gives each event a buffer of its own when it joins. */
-	if (!j->region && owner != event && owner_fd >= 0)
-		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner_fd) ? -errno : 0;
+	if (!j->region && sharer >= 0)
+		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, sharer) ? -errno : 0;
 
 	j->memory += event->data_size + page_size;
-	/* It stays mapped until this process ends: the session takes it over. */
-	if (!j->region && mmap(NULL, event->data_size + page_size, PROT_READ, MAP_SHARED, fd, 0) ==
-	    MAP_FAILED)
+	if (j->region)
+		return 0;
+
+	/* It stays mapped until the session has taken it over. */
+	j->maps[at] = mmap(NULL, event->data_size + page_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (j->maps[at] == MAP_FAILED) {
+		j->maps[at] = NULL;
 		return -errno;
+	}
 	return 0;
 }
 
@@ -193,6 +236,7 @@ static int joiner__open(struct joiner *j, const struct persistent_event *event)
 	struct perf_event_attr attr = event->attr;
 	int fd, err, at = event - j->session->events;
 
+	j->stage = JOIN_OPEN;
 	attr.disabled = 1;
 	do {
 		fd = sys_perf_event_open(&attr, -1, j->cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -260,6 +304,7 @@ static int joiner__hand_over(struct joiner *j)
 	sigset_t all, old;
 	int n, err = 0;
 
+	j->stage = JOIN_UNCLAIM;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
 	for (n = 0; !err && n < j->nr_joined; n++)
@@ -274,53 +319,80 @@ static int joiner__hand_over(struct joiner *j)
 	return err;
 }
 
-static int joiner__refuse_filters(const struct joiner *j)
+/* What the attr does not have: see above */
+static int joiner__refuse_more(const struct joiner *j)
 {
+	static const struct {
+		u32		flag;
+		const char	*what;
+		const char	*option;
+	} more[] = {
+		{ PERF_PERSISTENT_INFO_FILTER,	"has a filter",		" --filter ..." },
+		{ PERF_PERSISTENT_INFO_BPF,	"has an eBPF program",	"" },
+		{ PERF_PERSISTENT_INFO_CGROUP,	"follows a cgroup",	" -G ..." },
+	};
+
 	for (int i = 0; i < j->session->nr_events; i++) {
 		const struct persistent_event *event = &j->session->events[i];
-		bool bpf = event->flags & PERF_PERSISTENT_INFO_BPF;
 
-		if (!joiner__wants(j, event) ||
-		    !(event->flags & (PERF_PERSISTENT_INFO_FILTER | PERF_PERSISTENT_INFO_BPF)))
-			continue;
+		for (size_t n = 0; n < ARRAY_SIZE(more); n++) {
+			if (!(event->flags & more[n].flag) || !joiner__wants(j, event))
+				continue;
 
-		pr_err("The session '%s' does not get CPU %d: perf cannot see the %s of its event %u on CPU %d. Add the events with: perf record -P %s --add -C %d -e ...%s\n",
-		       j->session->name, j->cpu, bpf ? "eBPF program" : "filter", event->index,
-		       event->cpu, j->session->name, j->cpu, bpf ? "" : " --filter ...");
-		return -EINVAL;
+			pr_err("The session '%s' does not get CPU %d: its event %u on CPU %d %s, which perf cannot copy. Add the events with: perf record -P %s --add -C %d -e ...%s\n",
+			       j->session->name, j->cpu, event->index, event->cpu, more[n].what,
+			       j->session->name, j->cpu, more[n].option);
+			return -EINVAL;
+		}
 	}
 	return 0;
 }
 
+/* A kernel that does not know the flags does not take any. */
+static bool kernel_tells_more(const struct persistent_session *session)
+{
+	struct perf_persistent_info info = { .size = sizeof(info), .flags = ~0U };
+
+	return !ioctl(session->events[0].fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info) ||
+	       errno != E2BIG;
+}
+
+static bool session__is_frozen(const struct persistent_session *session)
+{
+	for (int i = 0; i < session->nr_events; i++) {
+		if (session->events[i].state & PERF_PERSISTENT_STATE_FROZEN)
+			return true;
+	}
+	return false;
+}
+
+static int joiner__refuse_frozen(const struct joiner *j)
+{
+	pr_err("The session '%s' is frozen, and does not get CPU %d. Let it go on, and try again: perf ctl --thaw %s\n",
+	       j->session->name, j->cpu, j->session->name);
+	return -EBUSY;
+}
+
 static void joiner__error(const struct joiner *j, int err)
 {
+	static const char * const doing[] = {
+		[JOIN_OPEN]	= "an event cannot be opened there",
+		[JOIN_MAP]	= "a buffer cannot be made",
+		[JOIN_UNCLAIM]	= "an event cannot join it",
+	};
 	const char *name = j->session->name;
 	char msg[STRERR_BUFSIZE];
 
-	switch (err) {
-	case -EBUSY:
-		pr_err("The session '%s' is frozen, and does not get CPU %d. Let it go on, and try again: perf ctl --thaw %s\n",
-		       name, j->cpu, name);
-		break;
-	case -ENODEV:
-		pr_err("The session '%s' does not get CPU %d: an event is not available there, or it has gone offline.\n",
-		       name, j->cpu);
-		break;
-	case -ENOMEM:
-	case -ENOSPC:
+	if (j->stage != JOIN_OPEN && (err == -ENOMEM || err == -ENOSPC)) {
 		pr_err("The session '%s' does not get CPU %d: there is no room for %zu KiB of buffers%s%s.\n",
 		       name, j->cpu, j->memory / 1024, j->region ? " in the region " : "",
 		       j->region ?: "");
-		break;
-	case -EPERM:
-	case -EACCES:
+	} else if (err == -EPERM || err == -EACCES) {
 		pr_err("No permission to let the session '%s' record on CPU %d: this requires its owner or CAP_PERFMON, and CAP_IPC_LOCK for the buffers.\n",
 		       name, j->cpu);
-		break;
-	default:
-		pr_err("The session '%s' does not get CPU %d: %s\n", name, j->cpu,
-		       str_error_r(-err, msg, sizeof(msg)));
-		break;
+	} else {
+		pr_err("The session '%s' does not get CPU %d: %s: %s\n", name, j->cpu,
+		       doing[j->stage], str_error_r(-err, msg, sizeof(msg)));
 	}
 }
 
@@ -342,29 +414,35 @@ static int joiner__decline(const struct joiner *j, bool named, const char *why)
 
 static int joiner__join(struct joiner *j, bool named)
 {
-	int err;
+	int err, wanted = 0;
 
 	joiner__look(j);
 	if (!j->has_sideband && !named && !is_of_boot(j->session->name))
 		return 0;
-	if (joiner__has_cpu(j, j->cpu)) {
+	if (!j->nr_cpus)
+		return joiner__decline(j, named, "none of its events records on all of a CPU");
+	if (!kernel_tells_more(j->session))
+		return joiner__decline(j, true, "this kernel does not tell of filters. Add the events with perf record -P --add -C");
+
+	for (int i = 0; i < j->session->nr_events; i++)
+		wanted += joiner__wants(j, &j->session->events[i]);
+	if (!wanted) {
 		if (named && !quiet)
 			printf("session '%s' records on CPU %d already\n", j->session->name,
 			       j->cpu);
 		return 0;
 	}
-	if (j->model < 0)
-		return joiner__decline(j, named, "none of its events records on all of a CPU");
+	if (session__is_frozen(j->session))
+		return joiner__refuse_frozen(j);
 
-	err = joiner__refuse_filters(j);
+	err = joiner__refuse_more(j);
 	if (err)
 		return err;
 
-	err = joiner__open_all(j);
-	if (!err && !j->nr_joined)
-		return joiner__decline(j, named, "none of its events is on all its CPUs");
-	if (!err)
-		err = joiner__hand_over(j);
+	err = joiner__open_all(j) ?: joiner__hand_over(j);
+	/* It has ended meanwhile. */
+	if (err == -ENOENT && j->stage == JOIN_UNCLAIM && !named)
+		return 0;
 	if (err)
 		joiner__error(j, err);
 	else
@@ -372,31 +450,51 @@ static int joiner__join(struct joiner *j, bool named)
 	return err;
 }
 
-static int session__join_cpu(struct persistent_session *session, struct perf_cpu_map *online,
-			     int cpu, bool named)
+static int session__join_cpu(struct persistent_session *session, int cpu, bool named)
 {
 	struct joiner j = {
 		.session = session,
-		.online	 = online,
 		.region	 = persistent__region(session->name),
 		.cpu	 = cpu,
+		.cpus	 = calloc(session->nr_events, sizeof(*j.cpus)),
 		.fds	 = calloc(session->nr_events, sizeof(*j.fds)),
+		.maps	 = calloc(session->nr_events, sizeof(*j.maps)),
 		.joined	 = calloc(session->nr_events, sizeof(*j.joined)),
 	};
+	bool ready = j.cpus && j.fds && j.maps && j.joined;
 	int err = -ENOMEM;
 
-	for (int i = 0; j.fds && i < session->nr_events; i++)
+	for (int i = 0; ready && i < session->nr_events; i++)
 		j.fds[i] = -1;
-	if (j.fds && j.joined)
+	if (ready)
 		err = joiner__join(&j, named);
-	for (int i = 0; j.fds && i < session->nr_events; i++) {
+	for (int i = 0; ready && i < session->nr_events; i++) {
+		if (j.maps[i])
+			munmap(j.maps[i], session->events[i].data_size + page_size);
 		if (j.fds[i] >= 0)
 			close(j.fds[i]);
 	}
+	free(j.cpus);
 	free(j.fds);
+	free(j.maps);
 	free(j.joined);
 	free(j.region);
 	return err;
+}
+
+/* Wait until nobody else joins a CPU to it. Return: an fd that is to be closed, or -1. */
+static int lock_session(const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	scnprintf(path, sizeof(path), "%s/" PERSISTENT_SYSFS "/sessions/%s/nr_events",
+		  sysfs__mountpoint() ?: "/sys", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Who may not open it joins without: it is not the owner's udev. */
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+	return fd;
 }
 
 /* It may change while it is opened. */
@@ -412,34 +510,61 @@ static struct persistent_session *open_one_of_all(u64 id)
 	return session;
 }
 
-static int join_all_sessions(struct perf_cpu_map *online, int cpu)
+static int join_one(u64 id, const char *name, int cpu, bool named)
+{
+	int err, lock = lock_session(name);
+	struct persistent_session *session = open_one_of_all(id);
+
+	if (IS_ERR(session)) {
+		err = PTR_ERR(session);
+		if (err == -ENOENT && !named)
+			err = 0;
+		else
+			persistent__print_open_error(name, err);
+	} else {
+		err = session__join_cpu(session, cpu, named);
+		persistent_session__close(session);
+	}
+	if (lock >= 0)
+		close(lock);
+	return err;
+}
+
+static int join_all_sessions(int cpu)
 {
 	struct persistent_entry *entries;
-	int nr, err = persistent__list(&entries, &nr), ret;
+	int nr, err = persistent__list(&entries, &nr);
 
 	if (err)
 		return err;
 
 	for (int i = 0; i < nr; i++) {
-		struct persistent_session *session;
+		int ret;
 
 		if (!entries[i].owner || strtoul(entries[i].owner, NULL, 10) != geteuid())
 			continue;
 
-		session = open_one_of_all(entries[i].id);
-		if (IS_ERR(session)) {
-			ret = PTR_ERR(session);
-			if (ret == -ENOENT)
-				continue;
-			persistent__print_open_error(entries[i].name, ret);
-		} else {
-			ret = session__join_cpu(session, online, cpu, /*named=*/false);
-			persistent_session__close(session);
-		}
+		ret = join_one(entries[i].id, entries[i].name, cpu, /*named=*/false);
 		err = err ?: ret;
 	}
 	persistent__free_list(entries, nr);
 	return err;
+}
+
+/* By its name, or "id=ID" */
+static int join_named(const char *what, int cpu)
+{
+	struct persistent_session *session = persistent_session__open(what);
+	char name[PERF_PERSISTENT_NAME_LEN];
+	u64 id;
+
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+
+	id = session->id;
+	scnprintf(name, sizeof(name), "%s", session->name);
+	persistent_session__close(session);
+	return join_one(id, name, cpu, /*named=*/true);
 }
 
 /**
@@ -471,15 +596,14 @@ int persistent__join_cpus(const char *cpus, const char **names, int nr)
 			err = err ?: -ENODEV;
 			continue;
 		}
-		if (!nr)
-			err = join_all_sessions(online, cpu.cpu) ?: err;
-		for (int i = 0; i < nr; i++) {
-			struct persistent_session *session = persistent_session__open(names[i]);
-			int ret = IS_ERR(session) ? PTR_ERR(session) :
-				  session__join_cpu(session, online, cpu.cpu, /*named=*/true);
+		if (!nr) {
+			int ret = join_all_sessions(cpu.cpu);
 
-			if (!IS_ERR(session))
-				persistent_session__close(session);
+			err = err ?: ret;
+		}
+		for (int i = 0; i < nr; i++) {
+			int ret = join_named(names[i], cpu.cpu);
+
 			err = err ?: ret;
 		}
 	}

@@ -667,6 +667,29 @@ static void maker__learn_name(struct maker *m)
 		scnprintf(m->full_name, sizeof(m->full_name), "%s", info.name);
 }
 
+/* udev saw no session yet, when a CPU came online meanwhile. */
+static void maker__join_new_cpus(struct maker *m)
+{
+	struct perf_cpu_map *online;
+	struct perf_cpu cpu;
+	int idx;
+
+	if (m->tasks || m->opts->target.cpu_list)
+		return;
+
+	online = perf_cpu_map__new_online_cpus();
+	perf_cpu_map__for_each_cpu(cpu, idx, online) {
+		const char *name = m->full_name;
+		char list[16];
+
+		if (perf_cpu_map__has(m->sideband->core.cpus, cpu))
+			continue;
+		scnprintf(list, sizeof(list), "%d", cpu.cpu);
+		persistent__join_cpus(list, &name, 1);
+	}
+	perf_cpu_map__put(online);
+}
+
 static void maker__print(struct maker *m)
 {
 	struct evsel *evsel;
@@ -736,9 +759,11 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 		err = maker__commit(&m);
 	p->made = m.id;
 	p->placed = m.reserve;
-	if (!err && !quiet) {
+	if (!err) {
 		maker__learn_name(&m);
-		maker__print(&m);
+		if (!quiet)
+			maker__print(&m);
+		maker__join_new_cpus(&m);
 	}
 
 	free(m.fds);

@@ -187,6 +187,7 @@ TEST_F(cgroup, post_mortem)
 	ASSERT_EQ(0, info(fd, &inf));
 	EXPECT_EQ(0, inf.cpu);
 	EXPECT_EQ(0, inf.state);
+	EXPECT_EQ(PERF_PERSISTENT_INFO_CGROUP, inf.flags);
 
 	ASSERT_EQ(0, mkdir(INNER, 0755));
 	ASSERT_EQ(0, leave_record_in(GROUP, "by group"));
