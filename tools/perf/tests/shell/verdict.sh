@@ -156,6 +156,17 @@ finds_nothing()
 	done
 }
 
+# A task with a deadline that ends its turn by itself is not held back.
+finds_no_quota()
+{
+	LENGTH=3 records calm_yield $SWITCH,$WAKING,$NEW -g
+	judges
+	grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	LENGTH=3 records calm_yield $SWITCH,$WAKING,$NEW
+	judges
+	grep -q '^Nothing was found that held tasks up' "$TMP/text"
+}
+
 # Without call chains, the events of contention tell who waits for a lock of the kernel.
 tells_contention()
 {
@@ -412,6 +423,7 @@ check "tells a deadlock" once_of tells deadlock
 # A slow machine needs a while to make 200 tasks.
 LENGTH=4 check "tells who makes new tasks all the time" once_of tells forks
 check "finds nothing on a busy machine" once_of finds_nothing
+check "finds nothing where a task ends its turn by itself" once_of finds_no_quota
 check "tells who has a lock of the kernel without call chains" once_of tells_contention
 check "tells which events it would take" once_of tells_what_it_takes
 TRIES=6 check "tells what changed before the end" once_of tells_a_change

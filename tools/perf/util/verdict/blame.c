@@ -85,25 +85,28 @@ static bool is_held(const struct verdict_run *run, const struct verdict_wait *w)
 {
 	if (!w->queued || run->task != VERDICT_IDLE)
 		return false;
-	return run->held || (w->preempted && !w->open);
+	return run->held || (w->taken && !w->open);
 }
 
 /* Who had the CPU that a task was to run on */
 static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p)
 {
 	const struct verdict_cpu *c;
+	bool broken = false;
 	int err = 0;
 	u32 i;
 
 	if (w->cpu < 0 || (u32)w->cpu >= b->h->nr_cpus)
 		return report(b, ROOT_UNKNOWN, VERDICT_NONE, length(p));
 	c = &b->h->cpus[w->cpu];
-	for (i = run_at(c, p.start); i < c->nr_runs && c->runs[i].start < p.end && !err; i++) {
+	for (i = run_at(c, w->start); i < c->nr_runs && c->runs[i].start < p.end && !err; i++) {
 		u64 end = i + 1 < c->nr_runs ? c->runs[i + 1].start : c->last;
 		u64 ns = length(cut(p, c->runs[i].start, end));
 		u32 culprit = c->runs[i].task;
 
-		if (is_held(&c->runs[i], w))
+		/* What it did while records are missing is unknown: it may have run. */
+		broken |= culprit == VERDICT_NONE;
+		if (is_held(&c->runs[i], w) && !broken)
 			err = report(b, ROOT_QUOTA, task, ns);
 		else if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
 			err = report(b, ROOT_UNKNOWN, VERDICT_NONE, ns);

@@ -161,8 +161,9 @@ static enum verdict_kind kind_of(enum verdict_root root)
 static enum verdict_confidence confidence_of(const struct finder *s, enum verdict_root root)
 {
 	if (root == ROOT_QUOTA && s->direct)
-		return s->wait->stayed || s->h->tasks[s->victim].prio < 0 ? CONFIDENCE_KNOWN :
-		       CONFIDENCE_LIKELY;
+		return s->wait->taken &&
+		       (s->wait->stayed || s->h->tasks[s->victim].prio < 0) ?
+		       CONFIDENCE_KNOWN : CONFIDENCE_LIKELY;
 	return !s->direct && s->wait->class == CLASS_FUTEX ? CONFIDENCE_LIKELY : CONFIDENCE_KNOWN;
 }
 

@@ -195,7 +195,7 @@ u32 verdict_history__place(struct verdict_history *h, const struct verdict_place
 }
 
 /*
- * The scheduler takes the idle task only if there is no other one. If the one that it takes off
+ * The scheduler takes the idle task only if no other one may run. If the one that it takes off
  * the CPU could go on, that one may not: the CPU time of its cgroup, or its own, is used up.
  */
 static bool is_held(const struct verdict_history *h, const struct verdict_cpu *c, u64 time)
@@ -208,7 +208,7 @@ static bool is_held(const struct verdict_history *h, const struct verdict_cpu *c
 		return false;
 	t = &h->tasks[last->task];
 	w = t->nr_waits ? &t->waits[t->nr_waits - 1] : NULL;
-	return t->off && w && w->preempted && w->start == time;
+	return t->off && w && w->taken && w->start == time;
 }
 
 static int add_run(struct verdict_cpu *c, u64 time, u32 task)

@@ -61,6 +61,7 @@ enum verdict_waker {
  * @by: enum verdict_waker
  * @preempted: it did not want to wait
  * @queued: it is known on which CPU it was put when it became runnable
+ * @taken: it was taken off the CPU although it could go on
  * @stayed: it ran again on the CPU that it was runnable on
  * @open: it did not run again
  * @unknown: it is not known whether it waited or ran: records are missing. Nothing else
@@ -77,6 +78,7 @@ struct verdict_wait {
 	u8	by;
 	bool	preempted;
 	bool	queued;
+	bool	taken;
 	bool	stayed;
 	bool	open;
 	bool	unknown;

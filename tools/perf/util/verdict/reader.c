@@ -95,6 +95,20 @@ static void set_comm(struct verdict_history *h, u32 task, struct evsel *evsel,
 		memcpy(h->tasks[task].comm, comm, sizeof(comm));
 }
 
+/*
+ * Was the task taken off the CPU, not asked for it? One with a deadline ends its turn by
+ * sched_yield(), in the same state. Without a call chain this is not known.
+ */
+static bool is_taken(struct perf_sample *sample, struct machine *machine, int prio)
+{
+	struct verdict_stack stack;
+
+	if (prio >= 0)
+		return true;
+	verdict_stack__read(&stack, sample, machine, true);
+	return !stack.empty && stack.class != CLASS_SLEEP;
+}
+
 static int handle_switch(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
 			 struct machine *machine, u32 task __maybe_unused)
 {
@@ -121,6 +135,7 @@ static int handle_switch(struct reader *r, struct evsel *evsel, struct perf_samp
 	h->tasks[next].prio = next_prio;
 	state &= STATE_MASK;
 	wait.preempted = !state;
+	wait.taken = !state && prev != VERDICT_IDLE && is_taken(sample, machine, prev_prio);
 	if (state && prev != VERDICT_IDLE) {
 		verdict_stack__read(&stack, sample, machine, true);
 		h->callchains |= !stack.empty;

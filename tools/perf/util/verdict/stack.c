@@ -82,6 +82,8 @@ static const struct {
 	{ "do_nanosleep",			CLASS_SLEEP },
 	{ "msleep*",				CLASS_SLEEP },
 	{ "usleep_range_state",			CLASS_SLEEP },
+	{ "do_sched_yield",			CLASS_SLEEP },
+	{ "__x64_sys_sched_yield",		CLASS_SLEEP },
 	{ "do_sigtimedwait",			CLASS_SIGNAL },
 	{ "sigsuspend",				CLASS_SIGNAL },
 	{ "__do_sys_pause",			CLASS_SIGNAL },

@@ -379,7 +379,7 @@ struct deadline_attr {
 	uint64_t	period;
 };
 
-static void run_deadline(const struct actor *a)
+static void get_deadline(void)
 {
 	struct deadline_attr attr = {
 		.size		= sizeof(attr),
@@ -391,7 +391,22 @@ static void run_deadline(const struct actor *a)
 
 	if (syscall(SYS_sched_setattr, 0, &attr, 0))
 		die("sched_setattr");
+}
+
+static void run_deadline(const struct actor *a)
+{
+	get_deadline();
 	run_hog(a);
+}
+
+/* It ends its turn in time. */
+static void run_yielder(const struct actor *a)
+{
+	get_deadline();
+	while (!ended) {
+		work_us(5000);
+		sched_yield();
+	}
 }
 
 /* A thread uses up the CPU time that its policy gives to it. */
@@ -571,6 +586,12 @@ static void calm(void)
 	start(WORKERS, draw_name(), run_worker);
 }
 
+static void calm_yield(void)
+{
+	calm();
+	start(1, draw_name(), run_yielder);
+}
+
 static const struct {
 	const char	*name;
 	void		(*make)(void);
@@ -587,6 +608,7 @@ static const struct {
 	{ "forks",	make_tasks },
 	{ "change",	change },
 	{ "calm",	calm },
+	{ "calm_yield", calm_yield },
 };
 
 int main(int argc, char **argv)
