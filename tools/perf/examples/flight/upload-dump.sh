@@ -11,8 +11,15 @@
 #                        aws:amz:REGION:s3 --user KEY:SECRET' or '--netrc' to authenticate
 #   REMOTE:PATH          with rclone; REMOTE is a remote of rclone config
 #
-# The objects are DESTINATION/HOST/DUMP, then DUMP.tar.bz2 if --archive has written it, and
-# DUMP.json last: if it exists, the others are complete. "swallowed" in the uploaded copy
+# The objects are DESTINATION/HOST/DUMP, and DESTINATION/HOST/DUMP.json last: if it exists, the
+# others are complete. With --archive, what the symbols are in comes before it. Of the files
+# in perf-symbols, those are sent that DESTINATION does not have in the same size, whichever
+# host has sent them:
+#   buildid/ID/executable, buildid/ID/debuginfo   programs, and their debug files
+#   kallsyms/ID                                   names of the kernel
+#   HOST/jit/VERSION/perf-PID.map, HOST/DUMP.symbols
+# The first two are the paths of debuginfod: if DESTINATION can be read by https, it is a
+# server for DEBUGINFOD_URLS. "swallowed" in the uploaded copy
 # counts triggers until the dump was written. Triggers during the cooldown come later and
 # are only counted in the manifest on the local disk.
 #
@@ -46,6 +53,13 @@ s3://*)
 		timeout "$limit" aws s3 cp --only-show-errors --cli-connect-timeout "$stall" \
 			--cli-read-timeout "$stall" "$1" "$2"
 	}
+	size_there()
+	{
+		key=${1#s3://}
+		timeout "$limit" aws s3api head-object --cli-connect-timeout "$stall" \
+			--cli-read-timeout "$stall" --bucket "${key%%/*}" --key "${key#*/}" \
+			--query ContentLength --output text
+	}
 	;;
 *://*)
 	name=encode
@@ -55,12 +69,23 @@ s3://*)
 			--connect-timeout "$stall" --speed-limit 1 --speed-time "$stall" \
 			${CURL_OPTIONS-} --upload-file "$1" "$2"
 	}
+	size_there()
+	{
+		timeout "$limit" curl --fail --silent --head --globoff \
+			--connect-timeout "$stall" --max-time "$stall" ${CURL_OPTIONS-} "$1" |
+			tr -d '\r' | sed -n 's/^[Cc]ontent-[Ll]ength: *//p'
+	}
 	;;
 *:*)
 	put()
 	{
 		timeout "$limit" rclone copyto --contimeout "${stall}s" --timeout "${stall}s" \
 			"$1" "$2"
+	}
+	size_there()
+	{
+		timeout "$limit" rclone lsf --format s --contimeout "${stall}s" \
+			--timeout "${stall}s" "$1"
 	}
 	;;
 *)
@@ -69,17 +94,20 @@ s3://*)
 	;;
 esac
 
-destination=${1%/}/$($name "$(uname -n)")
+base=${1%/}
+destination=$base/$($name "$(uname -n)")
 # Prevent that the name is taken as an option, or as a remote by rclone.
 case $2 in
 /*) dump=$2 ;;
 *) dump=./$2 ;;
 esac
+store=${dump%/*}/perf-symbols
 
+# put_or_retry FILE OBJECT
 put_or_retry()
 {
 	for pause in ${PAUSES-1 5 30 120} end; do
-		if put "$1" "$destination/$($name "${1##*/}")"; then
+		if put "$1" "$2" </dev/null; then
 			return 0
 		fi
 		[ "$pause" = end ] || sleep "$pause"
@@ -88,7 +116,42 @@ put_or_retry()
 	return 1
 }
 
-put_or_retry "$dump" || exit 1
-for beside in "$dump.tar.bz2" "$dump.json"; do
-	[ ! -e "$beside" ] || put_or_retry "$beside" || exit 1
+# put_beside FILE: under its own name
+put_beside()
+{
+	put_or_retry "$1" "$destination/$($name "${1##*/}")"
+}
+
+# put_once FILE OBJECT: if it is there. An upload that was cut off has another size.
+put_once()
+{
+	[ -f "$1" ] || return 0
+	[ "$(size_there "$2" 2>/dev/null </dev/null)" != "$(wc -c <"$1" | tr -d ' ')" ] ||
+		return 0
+	put_or_retry "$1" "$2"
+}
+
+put_symbols()
+{
+	while read -r line; do
+		id=${line#.build-id/}
+		id=${id%/*}${id#*/}
+		case $line in
+		.build-id/*)
+			put_once "$store/$line/elf" "$base/buildid/$id/executable" &&
+			put_once "$store/$line/vdso" "$base/buildid/$id/executable" &&
+			put_once "$store/$line/debug" "$base/buildid/$id/debuginfo" &&
+			put_once "$store/$line/kallsyms" "$base/kallsyms/$id" || return 1
+			;;
+		jit/*)
+			put_once "$store/$line" "$destination/$line" || return 1
+			;;
+		esac
+	done <"$dump.symbols"
+}
+
+put_beside "$dump" || exit 1
+[ ! -e "$dump.symbols" ] || put_symbols || exit 1
+for beside in "$dump.symbols" "$dump.json"; do
+	[ ! -e "$beside" ] || put_beside "$beside" || exit 1
 done

@@ -6,22 +6,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
-
-# dump_next: as dump(), where dumps go while others come
-dump_next()
-{
-	local newest
-
-	newest=$(dumps "$OUT_NAME" | tail -n1)
-	kill -USR1 "$RECORDER"
-	wait_for has_newer "$newest"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
-}
-
-has_newer()
-{
-	[ "$(dumps "$OUT_NAME" | tail -n1)" != "$1" ]
-}
+# shellcheck source=lib/on_disk.sh
+. "$(dirname "$0")/lib/on_disk.sh"
 
 has_only()
 {
@@ -178,182 +164,6 @@ runs_a_command()
 	[ "$STATUS" = 7 ]
 }
 
-# Names of functions from the archive alone: the program is another one by now, and
-# nothing was ever cached here.
-has_names()
-{
-	HOME=$TMP/empty "$BASE_PERF" --buildid-dir "$2" report -i "$1" --stdio -g none \
-		--no-children --sort comm,dso,sym >"$TMP/report" 2>/dev/null
-	grep -qE ' victim +victim +\[\.\] victim_loop' "$TMP/report"
-}
-
-# make_victim FILE: a program with a function that takes its time, in the kernel as well
-make_victim()
-{
-	cc -x c -g -O0 -fno-omit-frame-pointer -Wl,--build-id -o "$1" - <<-END
-		#include <time.h>
-		#include <unistd.h>
-		volatile unsigned long n;
-		static void victim_loop(void) { for (int i = 0; i < 100000; i++) n++; }
-		int main(void)
-		{
-			time_t end = time(NULL) + 2;
-			while (time(NULL) < end) {
-				victim_loop();
-				for (int i = 0; i < 1000; i++)
-					close(-1);
-			}
-		}
-	END
-}
-
-archives()
-{
-	local dir="$TMP/arch ive" cache=$TMP/cache
-
-	mkdir "$dir" "$TMP/empty" "$TMP/elsewhere"
-	make_victim "$dir/victim"
-	perf --buildid-dir "$cache" record -o "$dir/i" -M 8M -e cpu-clock -F 499 -g --archive \
-		--on-dump "ls '$dir'/i.*.tar.bz2 >>'$TMP/packed'; :" -- "$dir/victim"
-	DUMP=$(dumps "$dir/i")
-	# Behind the archive comes the command.
-	wait_for grep -qxF "$DUMP.tar.bz2" "$TMP/packed"
-	[ "$(stat -c %a "$DUMP.tar.bz2")" = 600 ]
-
-	cp "$(type -P true)" "$dir/new"
-	mv "$dir/new" "$dir/victim"
-	mv "$cache" "$cache.gone"
-	not has_names "$DUMP" "$TMP/elsewhere"
-	tar -tf "$DUMP.tar.bz2" >"$TMP/list"
-	cat "$TMP/list"
-	grep -qE '/victim/[0-9a-f]{40}/elf$' "$TMP/list"
-	# Of this one there are callers only, as a rule.
-	grep -qE '/libc.so.6/[0-9a-f]{40}/elf$' "$TMP/list"
-	grep -qE 'kernel.kallsyms./[0-9a-f]{40}/kallsyms$' "$TMP/list"
-	tar -xf "$DUMP.tar.bz2" -C "$TMP/elsewhere"
-	has_names "$DUMP" "$TMP/elsewhere"
-	# As the man page says.
-	mkdir "$TMP/empty/.debug"
-	not has_names "$DUMP" "$TMP/empty/.debug"
-	# That script takes no spaces.
-	cp "$DUMP.tar.bz2" "$TMP/symbols.tar.bz2"
-	HOME=$TMP/empty perf archive --unpack "$TMP/symbols.tar.bz2"
-	has_names "$DUMP" "$TMP/empty/.debug"
-
-	# It goes with its dump, and comes with the file that is made of all of them.
-	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 --max-files 1 true
-	not test -e "$DUMP.tar.bz2"
-	make_victim "$dir/victim"
-	# shellcheck disable=SC2016 # for the shell that runs it
-	perf --buildid-dir "$cache" record -o "$dir/i" -M 4M -e cpu-clock -F 499 --archive \
-		--trigger signal,action=combine,delay=1s -- \
-		sh -c 'kill -USR1 $PPID; exec "$0"' "$dir/victim"
-	tar -tf "$dir/i.tar.bz2" | grep -E '/victim/[0-9a-f]{40}/elf$'
-	rm "$dir/i.tar.bz2"
-	perf record --combine --archive -o "$dir/i"
-	tar -tf "$dir/i.tar.bz2" | grep -E '/victim/[0-9a-f]{40}/elf$'
-}
-
-# make_jit FILE: a program that makes its code itself, and names it as JIT compilers do
-make_jit()
-{
-	cc -x c -O0 -o "$1" - <<-'END'
-		#include <stdio.h>
-		#include <string.h>
-		#include <sys/mman.h>
-		#include <time.h>
-		#include <unistd.h>
-		/* mov $1000000,%ecx; dec %ecx; jnz; ret */
-		static const unsigned char code[] = {
-			0xb9, 0x40, 0x42, 0x0f, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3,
-		};
-		int main(void)
-		{
-			void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			time_t end = time(NULL) + 2;
-			char name[64];
-			FILE *f;
-			memcpy(p, code, sizeof(code));
-			snprintf(name, sizeof(name), "/tmp/perf-%d.map", getpid());
-			f = fopen(name, "w");
-			fprintf(f, "%lx %zx jit_made_this\n", (unsigned long)p, sizeof(code));
-			fclose(f);
-			printf("%d\n", getpid());
-			fflush(stdout);
-			while (time(NULL) < end)
-				((void (*)(void))p)();
-		}
-	END
-}
-
-names_jit()
-{
-	"$BASE_PERF" report -i "$DUMP" --stdio -g none --no-children --sort sym \
-		>"$TMP/report" 2>/dev/null
-	grep -q ' jit_made_this$' "$TMP/report"
-}
-
-# The program has exited, and its map is gone; a link is not followed.
-archives_jit_maps()
-{
-	local map
-
-	make_jit "$TMP/jit"
-	perf record -o "$TMP/n" -M 8M -e cpu-clock -F 499 -- "$TMP/jit" >"$TMP/pid"
-	DUMP=$(dumps "$TMP/n")
-	map=/tmp/perf-$(cat "$TMP/pid").map
-	names_jit
-	perf record --archive -o "$DUMP"
-	mv "$map" "$TMP/map"
-	not names_jit
-	tar -tf "$DUMP.tar.bz2" >"$TMP/list"
-	grep -x "${map#/}" "$TMP/list"
-	# As the man page says.
-	tar -xf "$DUMP.tar.bz2" -C / --wildcards 'tmp/perf-*.map'
-	names_jit
-	cmp "$map" "$TMP/map"
-	rm "$map" "$DUMP.tar.bz2"
-
-	ln -s "$TMP/map" "$map"
-	perf record --archive -o "$DUMP"
-	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
-	rm "$map"
-	mkfifo "$map"
-	perf record --archive -o "$DUMP"
-	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
-	rm "$map"
-	truncate -s 65M "$map"
-	fails 0 'files that .* do not exist or are not readable' perf record --archive -o "$DUMP"
-	tar -tf "$DUMP.tar.bz2" | not grep "${map#/}"
-	rm "$map"
-	find /tmp -maxdepth 1 -name 'perf-archive.*' -newer "$TMP/pid" | not grep .
-}
-
-# One that cannot be packed is told, and leaves nothing.
-tells_of_archives()
-{
-	make_victim "$TMP/victim"
-	perf record -o "$TMP/j" -M 4M -e cpu-clock -F 499 -- "$TMP/victim"
-	DUMP=$(dumps "$TMP/j")
-	mkdir "$TMP/bin"
-	ln -s "$(type -P false)" "$TMP/bin/tar"
-	fails 1 'tar.bz2: tar failed' \
-		env PATH="$TMP/bin:$PATH" perf record --archive -o "$DUMP"
-	find "$TMP" -name '*j.*.tar.bz2*' | not grep .
-	# The command comes nevertheless.
-	fails 0 'it ran' env PATH="$TMP/bin:$PATH" perf record --archive -o "$DUMP" \
-		--on-dump "echo it ran; :"
-
-	# Whatever the cache has is there; what it has not is gone.
-	rm -r "$TMP/.debug" "$TMP/victim"
-	fails 0 'files that .* do not exist or are not readable' perf record --archive -o "$DUMP"
-	find "$TMP" -name '*j.*.tar.bz2' -exec tar -tf {} \; | not grep victim
-
-	fails 1 'cannot add the files of' perf record --archive -o "$TMP/nothing"
-	fails 1 'archive without -M records nothing' perf record --archive -a true
-}
-
 # Those that hang are few; dumps go on without them, and end with them.
 few_hang()
 {
@@ -387,7 +197,7 @@ has_lines()
 }
 
 # serve STORE: an HTTP server that takes what is PUT, and tells in STORE/log. Below /no it
-# takes no archive; below /stall it says nothing, and below /trickle no end of it.
+# takes no list of files; below /stall it says nothing, and below /trickle no end of it.
 serve()
 {
 	python3 - "$1" >"$1/said" 2>&1 <<-'END' &
@@ -404,7 +214,7 @@ serve()
 		            self.wfile.write(b'HTTP/1.1 100 Continue\r\n\r\n')
 		            time.sleep(0.1)
 		        status = 201
-		        if path.startswith(b'/no/') and path.endswith(b'.bz2'):
+		        if path.startswith(b'/no/') and path.endswith(b'.symbols'):
 		            status = 500
 		        else:
 		            os.makedirs(os.path.dirname(store + path), exist_ok=True)
@@ -414,6 +224,13 @@ serve()
 		                f.write(path + b'\n')
 		        self.send_response(status)
 		        self.send_header('Content-Length', '0')
+		        self.end_headers()
+
+		    def do_HEAD(self):
+		        path = store + urllib.parse.unquote_to_bytes(self.path)
+		        there = os.path.isfile(path)
+		        self.send_response(200 if there else 404)
+		        self.send_header('Content-Length', os.path.getsize(path) if there else 0)
 		        self.end_headers()
 
 		    def log_message(self, *args):
@@ -437,7 +254,7 @@ make_upload()
 {
 	local suffix
 
-	for suffix in '' .tar.bz2 .json; do
+	for suffix in '' .symbols .json; do
 		printf '%s\n' "$1$suffix" >"./$1$suffix"
 	done
 }
@@ -447,7 +264,7 @@ is_uploaded()
 {
 	local suffix
 
-	for suffix in '' .tar.bz2 .json; do
+	for suffix in '' .symbols .json; do
 		cmp "./$1$suffix" "$2/$(uname -n)/$1$suffix"
 	done
 }
@@ -474,8 +291,8 @@ uploads()
 	done
 	# Who sees the manifest has all of it.
 	cat "$store/log"
-	[ "$(LC_ALL=C sed -n '1,3s/.*Z//p' "$store/log" | xargs)" = '.tar.bz2 .json' ]
-	fails 1 'tar.bz2 is not in .*; it stays on this disk' env PAUSES= \
+	[ "$(LC_ALL=C sed -n '1,3s/.*Z//p' "$store/log" | xargs)" = '.symbols .json' ]
+	fails 1 'symbols is not in .*; it stays on this disk' env PAUSES= \
 		"$UPLOAD" "http://127.0.0.1:$(cat "$store/port")/no" '#1'
 	[ "$(ls "$store/no/$(uname -n)")" = '#1' ]
 	fails 2 'is no s3://, https:// or REMOTE:' "$UPLOAD" nowhere '#1'
@@ -498,16 +315,36 @@ uploads_end()
 	not is_uploaded dump .
 }
 
-# The archive that --archive makes is there when the command runs, and goes with the dump.
-uploads_the_archive()
+# What --archive keeps is there when the command runs. What the server has is not sent again,
+# unless it is another one in part; debuginfod's clients find it there.
+uploads_symbols()
 {
-	mkdir -p "$TMP/whole/$(uname -n)"
-	perf record -o "$TMP/l" -M 8M -e cpu-clock -F 499 -g --archive \
-		--on-dump "PAUSES= '$UPLOAD' 'file://$TMP/whole'" -- perf test -w noploop 1
-	DUMP=$(dumps "$TMP/l")
-	wait_for test -s "$TMP/whole/$(uname -n)/${DUMP##*/}.json"
-	cd "$TMP"
-	is_uploaded "${DUMP##*/}" "$TMP/whole"
+	local store=$TMP/whole dir=$TMP/symbols url id there
+
+	mkdir -p "$store" "$dir"
+	serve "$store"
+	url=http://127.0.0.1:$(cat "$store/port")/x
+	make_victim "$dir/victim"
+	perf record -o "$dir/l" -M 8M -e cpu-clock -F 499 -g --archive \
+		--on-dump "PAUSES= '$UPLOAD' '$url'" -- "$dir/victim"
+	DUMP=$(dumps "$dir/l")
+	wait_for test -s "$store/x/$(uname -n)/${DUMP##*/}.json"
+	cd "$dir"
+	is_uploaded "${DUMP##*/}" "$store/x"
+	cat "$store/log"
+	id=$(perf buildid-list -i "$DUMP" | awk '/victim$/ { print $1 }')
+	there=$store/x/buildid/$id/executable
+	cmp "$dir/victim" "$there"
+	id=$(perf buildid-list -i "$DUMP" | awk '/kernel.kallsyms/ { print $1 }')
+	[ -z "$id" ] || [ -s "$store/x/kallsyms/$id" ]
+	[ "$(grep -c '^\.build-id' "$DUMP.symbols")" = \
+		"$(find "$store/x/buildid" "$store/x/kallsyms" -type f ! -name debuginfo | wc -l)" ]
+	: >"$store/log"
+	truncate -s -1 "$there"
+	PAUSES='' "$UPLOAD" "$url" "$DUMP"
+	cat "$store/log"
+	[ "$(wc -l <"$store/log")" = 4 ]
+	cmp "$dir/victim" "$there"
 }
 
 refuses()
@@ -528,9 +365,9 @@ check_uploads()
 		leave_out "upload-dump.sh" "no curl, or no sources of perf"
 		return
 	fi
-	check "upload-dump.sh: any name, the archive before the manifest" uploads
+	check "upload-dump.sh: any name, the manifest last" uploads
 	check "upload-dump.sh: it ends, whatever a server does" uploads_end
-	check "upload-dump.sh: behind --archive" uploads_the_archive
+	check "upload-dump.sh: symbols, each once" uploads_symbols
 }
 
 # FLIGHT_UPLOADS=only: those alone; =no: all else, where the kernel has no IPv4
@@ -541,13 +378,6 @@ if [ "${FLIGHT_UPLOADS-}" != only ]; then
 	check "the newest dump stays" keeps_the_newest
 	check "max-dump-age" bounds_age
 	check "on-dump" runs_a_command
-	check "archive: names after an upgrade, elsewhere" archives
-	check "archive: what cannot be packed is told" tells_of_archives
-	if [ "$(uname -m)" = x86_64 ]; then
-		check "archive: maps of JIT compilers" archives_jit_maps
-	else
-		leave_out "archive: maps of JIT compilers" "the test has code for x86-64 alone"
-	fi
 	check "on-dump: those that hang are few" few_hang
 	check "refuses what makes no sense" refuses
 fi

@@ -518,7 +518,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	flight_job__drain(&fr->job);
 	if (fr->combine)
 		err = flight_combine(fr->opts->out, fr->opts->keep);
-	/* The archives of the dumps have gone with them. */
+	/* The lists of the dumps have become that of the file: add what they did not have. */
 	if (fr->combine && !err && fr->opts->archive)
 		on_dump__archive(fr->opts->out);
 	if (fr->opts->daemon)

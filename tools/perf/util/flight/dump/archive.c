@@ -2,19 +2,21 @@
 /*
  * --archive: keep the programs and libraries that a dump has samples of
  *
- * The files are added to perf's build-id cache, as perf record does at its end, while
- * they are still the files that were running. From there they are packed into an archive
- * beside the dump, OUT.sample.TIME.tar.bz2, in the format of perf archive, which can
- * unpack it (perf archive --unpack). The script perf archive itself is not used: it reads
- * the dump again, omits files that are only in call chains, always returns 0, and writes
- * to the final name, so that readers could take an incomplete archive for a complete one.
+ * The files are added to the store of symbols beside the dump (see symbol-store.c), as
+ * perf record adds files to the build-id cache at its end, while they are still the files
+ * that were running. The store has a file once, whatever the number of dumps. The list of
+ * the dump, DUMP.symbols, names what it needs. It gets its name when all of this is on disk.
+ * The script perf archive is not used: it reads the dump again, packs the same files for
+ * each dump, omits files that are only in call chains, and always returns 0.
+ *
+ * A file that is gone, but is in the user's build-id cache, is taken from there. The cache
+ * itself is not changed. The names of the kernel are those of /proc/kallsyms, which has no
+ * build-id: they are taken only if the dump is of the kernel that runs.
  *
  * Code that a JIT compiler has made is in no file, and its names are in /tmp/perf-PID.map,
  * which the process itself has written. It may outlive the process, but not the machine, and
- * the pid is that of another process some day. So it is packed as well, as tmp/perf-PID.map.
- * Any user may have written it: a link is not followed, and a file that is too large is left
- * out. It may grow or go while it is packed, which tar would take for a failure: a copy is
- * packed.
+ * the pid is that of another process some day. So a copy is kept as well. Any user may have
+ * written it: a link is not followed, and a file that is too large is left out.
  *
  * This needs time, and memory for a session, which the recorder must not spend. The
  * process that runs --on-dump executes a separate perf for it, perf record --archive -o
@@ -23,6 +25,7 @@
 #include "archive.h"
 #include "dump.h"
 #include "files.h"
+#include "symbol-store.h"
 #include "../../build-id.h"
 #include "../../callchain.h"
 #include "../../data.h"
@@ -39,42 +42,54 @@
 #include "../../thread.h"
 #include "../../tool.h"
 #include "../../util.h"
+#include "../../vdso.h"
 
 #include <internal/lib.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/zalloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-/* At most so many JIT maps, each at most this large, are packed. */
+/* At most so many JIT maps, each at most this large, are kept. */
 #define MAX_JIT_MAPS		1024
 #define MAX_JIT_MAP_SIZE	(64 * 1024 * 1024L)
 
+/* A disk with less room is the likely reason for a file that could not be written. */
+#define NEARLY_FULL		(64 * 1024 * 1024UL)
+
 /**
- * struct contents - content of an archive
- * @names: names of files below the build-id cache, each with a NUL
- * @jit_dir: directory with copies of maps of JIT compilers, or ""
- * @jit_maps: their names below it
- * @nr_jit_maps: number of @jit_maps
+ * struct contents - what a dump needs
+ * @list: its list
+ * @store: the directory of the store
+ * @cache: the user's build-id cache
+ * @kernel: build-id of the kernel that runs, or ""
+ * @nr_jit_maps: number of maps of JIT compilers
  * @nr: number of programs and libraries
  * @missing: number of files that were not found
+ * @err: an error that is none of a missing file
+ * @stopped: adding files to the store has stopped at one
+ * @dropped: that one has been left out
  */
 struct contents {
-	FILE		*names;
-	char		jit_dir[32];
-	char		*jit_maps[MAX_JIT_MAPS];
+	FILE		*list;
+	char		store[PATH_MAX];
+	char		cache[PATH_MAX];
+	char		kernel[SBUILD_ID_SIZE];
 	unsigned int	nr_jit_maps;
 	unsigned int	nr;
 	unsigned int	missing;
+	int		err;
+	bool		stopped;
+	bool		dropped;
 };
 
 /* Mark the files that the dump has samples of. */
@@ -104,46 +119,40 @@ static int mark_sample(const struct perf_tool *tool, union perf_event *event,
 	return 0;
 }
 
-/* Copies of /tmp/perf-PID.map are jit_dir/tmp/perf-PID.map. */
-static int make_jit_dir(struct contents *contents)
+/* A map grows while its process lives: the copy is named by its version. */
+static int copy_jit_map(int from, const struct stat *st, const char *path,
+			struct contents *contents)
 {
-	char path[sizeof(contents->jit_dir) + 8];
-
-	if (*contents->jit_dir)
-		return 0;
-	snprintf(contents->jit_dir, sizeof(contents->jit_dir), "/tmp/perf-archive.XXXXXX");
-	if (!mkdtemp(contents->jit_dir)) {
-		*contents->jit_dir = '\0';
-		return -errno;
-	}
-	snprintf(path, sizeof(path), "%s/tmp", contents->jit_dir);
-	return mkdir(path, 0700) ? -errno : 0;
-}
-
-static int copy_jit_map(int from, const char *path, struct contents *contents)
-{
-	char copy[PATH_MAX], buf[BUFSIZ];
+	char dir[PATH_MAX], copy[PATH_MAX], *tmp = NULL, buf[BUFSIZ];
 	size_t left = MAX_JIT_MAP_SIZE;
-	ssize_t len;
-	int fd, err;
+	int fd, err = 0;
+	ssize_t nr = 0;
 
-	err = make_jit_dir(contents);
-	if (err)
-		return err;
-	snprintf(copy, sizeof(copy), "%s%s", contents->jit_dir, path);
-	fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno == EEXIST ? 0 : -errno;
-	while (!err && (len = read(from, buf, min(left, sizeof(buf)))) > 0) {
-		err = writen(fd, buf, len) == len ? 0 : -EIO;
-		left -= len;
+	if (snprintf(dir, sizeof(dir), "%s/jit/%llx-%llx.%lx-%llx", contents->store,
+		     (unsigned long long)st->st_ino, (unsigned long long)st->st_mtim.tv_sec,
+		     st->st_mtim.tv_nsec, (unsigned long long)st->st_size) >= (int)sizeof(dir) ||
+	    snprintf(copy, sizeof(copy), "%s/%s", dir, path + strlen("/tmp/")) >=
+	    (int)sizeof(copy))
+		return -ENAMETOOLONG;
+	if (mkdir_p(dir, 0755))
+		return -errno;
+	fd = access(copy, F_OK) ? dump__create_temporary(copy, &tmp) : -1;
+	if (tmp && fd < 0)
+		err = fd;
+	while (fd >= 0 && !err && (nr = read(from, buf, min(left, sizeof(buf)))) > 0) {
+		err = writen(fd, buf, nr) == nr ? 0 : -errno;
+		left -= nr;
 	}
-	close(fd);
+	if (fd >= 0 && !err && (nr < 0 || fsync(fd) || rename(tmp, copy)))
+		err = -errno;
+	if (fd >= 0 && err)
+		unlink(tmp);
+	if (fd >= 0)
+		close(fd);
+	free(tmp);
 	if (err)
 		return err;
-	contents->jit_maps[contents->nr_jit_maps] = strdup(path + 1);
-	if (!contents->jit_maps[contents->nr_jit_maps])
-		return -ENOMEM;
+	fprintf(contents->list, "%s\n", copy + strlen(contents->store) + 1);
 	contents->nr_jit_maps++;
 	return 0;
 }
@@ -162,18 +171,10 @@ static int add_jit_map(const char *path, struct contents *contents)
 		pr_debug("--archive: %s is too large, or one too many\n", path);
 		contents->missing++;
 	} else {
-		err = copy_jit_map(fd, path, contents);
+		err = copy_jit_map(fd, &st, path, contents);
 	}
 	close(fd);
 	return err;
-}
-
-static void free_jit_maps(struct contents *contents)
-{
-	for (unsigned int i = 0; i < contents->nr_jit_maps; i++)
-		free(contents->jit_maps[i]);
-	if (*contents->jit_dir && rm_rf(contents->jit_dir))
-		pr_debug("--archive: cannot remove %s\n", contents->jit_dir);
 }
 
 /* "/tmp/perf-PID.map", as perf names the memory of a process that no file is mapped to. */
@@ -188,35 +189,153 @@ static bool is_jit_map(const char *path)
 	return digits && !strcmp(path + digits, ".map");
 }
 
-/* ".build-id/xx/yy" is a link to "../../DIRECTORY": pack both. */
-static int list_dso(struct dso *dso, struct machine *machine __maybe_unused, void *data)
+/* Return whether the store, or @dir, has the file of a build-id, and return its name. */
+static bool has_file(const char *dir, const char *id, const char *name, char *path, size_t size)
 {
-	static const char up[] = "../../";
-	char id[SBUILD_ID_SIZE], link[PATH_MAX], target[PATH_MAX];
-	struct contents *contents = data;
-	ssize_t len;
+	char found[SBUILD_ID_SIZE];
 
-	if (dso__hit(dso) && is_jit_map(dso__long_name(dso)))
-		return add_jit_map(dso__long_name(dso), contents);
-	if (!dso__hit(dso) || !dso__has_build_id(dso))
-		return 0;
-	build_id__sprintf(dso__bid(dso), id);
-	len = build_id_cache__linkname(id, link, sizeof(link)) ?
-	      readlink(link, target, sizeof(target) - 1) : -1;
-	if (len > 0)
-		target[len] = '\0';
-	if (len <= 0 || !strstarts(target, up) || access(link, R_OK)) {
-		pr_debug("--archive: %s is not in the cache\n", dso__long_name(dso));
-		contents->missing++;
-		return 0;
-	}
+	if (snprintf(path, size, "%s/.build-id/%.2s/%s/%s", dir, id, id + 2, name) >= (int)size ||
+	    access(path, R_OK))
+		return false;
+	/* One that a crash of the machine has cut off may have no build-id. */
+	return strcmp(name, "elf") || (filename__sprintf_build_id(path, found) > 0 &&
+				       !strcmp(found, id));
+}
+
+static const char *file_of(struct dso *dso)
+{
+	if (dso__is_kallsyms(dso) || dso__is_kcore(dso))
+		return "kallsyms";
+	return dso__is_vdso(dso) ? "vdso" : "elf";
+}
+
+/* Synchronize what has just been added; what the system has had for long is clean. */
+static int sync_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int list_dso(struct dso *dso, const char *id, struct contents *contents)
+{
+	char path[PATH_MAX];
+	int err;
+
+	if (!has_file(contents->store, id, file_of(dso), path, sizeof(path)))
+		return -ENOENT;
+	err = sync_file(path);
+	if (err)
+		return err;
+	RC_CHK_ACCESS(dso)->hit = 0;
 	contents->nr++;
-	fprintf(contents->names, "%s%c%s%c", link + strlen(buildid_dir) + 1, '\0',
-		target + strlen(up), '\0');
+	fprintf(contents->list, ".build-id/%.2s/%s\n", id, id + 2);
 	return 0;
 }
 
-static int fill_cache(const char *path, struct contents *contents)
+/*
+ * List what the store has, so that it is not added again under another name, and remove
+ * what it has in part. The names of another kernel than the one that runs are not here.
+ */
+static int list_known(struct dso *dso, struct machine *machine __maybe_unused, void *data)
+{
+	struct contents *contents = data;
+	char id[SBUILD_ID_SIZE];
+
+	if (!dso__hit(dso) || !dso__has_build_id(dso))
+		return 0;
+	build_id__sprintf(dso__bid(dso), id);
+	if (!list_dso(dso, id, contents))
+		return 0;
+	if (!strcmp(file_of(dso), "kallsyms") && strcmp(id, contents->kernel)) {
+		pr_debug("--archive: %s is of another kernel\n", dso__long_name(dso));
+		RC_CHK_ACCESS(dso)->hit = 0;
+		contents->missing++;
+	} else if (build_id_cache__cached(id) && build_id_cache__remove_s(id)) {
+		pr_debug("--archive: cannot remove what there is of %s\n", id);
+	}
+	return 0;
+}
+
+/*
+ * Why the store does not have the file of @dso: it is gone (-ENOENT), or it could not be
+ * written.
+ */
+static int why_missing(struct dso *dso, const char *id, const struct contents *contents)
+{
+	const char *path = dso__long_name(dso);
+	char found[SBUILD_ID_SIZE];
+	struct statvfs fs;
+
+	if (strcmp(file_of(dso), "kallsyms") &&
+	    (filename__sprintf_build_id(path, found) <= 0 || strcmp(found, id)))
+		return -ENOENT;
+	/* The functions of the cache do not return it. */
+	return !statvfs(contents->store, &fs) && fs.f_bavail > NEARLY_FULL / fs.f_bsize ?
+	       -EIO : -ENOSPC;
+}
+
+/* List what has been added, and take from the user's cache what is nowhere else. */
+static int list_added(struct dso *dso, struct machine *machine __maybe_unused, void *data)
+{
+	struct contents *contents = data;
+	char id[SBUILD_ID_SIZE], path[PATH_MAX];
+	int err;
+
+	if (dso__hit(dso) && is_jit_map(dso__long_name(dso))) {
+		err = add_jit_map(dso__long_name(dso), contents);
+		RC_CHK_ACCESS(dso)->hit = 0;
+		goto out;
+	}
+	if (!dso__hit(dso) || !dso__has_build_id(dso))
+		return 0;
+	build_id__sprintf(dso__bid(dso), id);
+	err = list_dso(dso, id, contents);
+	if (err != -ENOENT)
+		goto out;
+	/* It may come behind the one at which adding has stopped: try again. */
+	if (contents->dropped)
+		return 0;
+	contents->dropped = contents->stopped;
+	if (!strcmp(file_of(dso), "elf") &&
+	    has_file(contents->cache, id, "elf", path, sizeof(path)) &&
+	    !__build_id_cache__add_s(id, path, NULL, false, false, dso__long_name(dso), NULL))
+		err = list_dso(dso, id, contents);
+	if (err != -ENOENT)
+		goto out;
+	RC_CHK_ACCESS(dso)->hit = 0;
+	err = why_missing(dso, id, contents);
+	if (err == -ENOENT) {
+		pr_debug("--archive: there is no file of %s\n", dso__long_name(dso));
+		contents->missing++;
+		err = 0;
+	}
+out:
+	if (err)
+		contents->err = err;
+	return err;
+}
+
+/* Adding stops at the first file that cannot be added: leave that one out, and go on. */
+static int fill_store(struct perf_session *session, struct contents *contents)
+{
+	if (__perf_session__cache_build_ids(session, list_known, contents))
+		return -EIO;
+	do {
+		contents->dropped = false;
+		contents->stopped = perf_session__cache_build_ids(session);
+		if (__perf_session__cache_build_ids(session, list_added, contents))
+			return contents->err ?: -EIO;
+	} while (contents->dropped);
+	return 0;
+}
+
+static int add_files(const char *path, struct contents *contents)
 {
 	struct perf_data data = {
 		.path	= path,
@@ -242,116 +361,125 @@ static int fill_cache(const char *path, struct contents *contents)
 	err = symbol__init(&session->header.env);
 	if (!err)
 		err = perf_session__process_events(session);
-	/* A file that cannot be cached is counted as missing in the archive. */
-	if (!err && !perf_session__cache_build_ids(session))
-		pr_debug("--archive: all files are in %s\n", buildid_dir);
 	if (!err)
-		err = __perf_session__cache_build_ids(session, list_dso, contents);
+		err = fill_store(session, contents);
 	perf_session__delete(session);
 	return err;
 }
 
-/* Packing */
-
-static void exec_tar(const struct contents *contents)
+/* The list gets its name when it is on disk, and is removed if its dump is gone. */
+static int write_list(const char *path, char *tmp, struct contents *contents)
 {
-	const char *argv[MAX_JIT_MAPS + 16] = {
-		"tar", "-C", buildid_dir, "--null", "-cjT", "-",
-	};
-	int n = 6;
+	char list[PATH_MAX];
+	int err = 0;
 
-	if (contents->nr_jit_maps) {
-		argv[n++] = "-C";
-		argv[n++] = contents->jit_dir;
-	}
-	for (unsigned int i = 0; i < contents->nr_jit_maps; i++)
-		argv[n++] = contents->jit_maps[i];
-	execvp("tar", (char **)argv);
-}
-
-static int run_tar(const struct contents *contents, int fd)
-{
-	FILE *names = contents->names;
-	pid_t pid;
-	int status;
-
-	if (fflush(names) || lseek(fileno(names), 0, SEEK_SET))
-		return -EIO;
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		dup2(fileno(names), STDIN_FILENO);
-		dup2(fd, STDOUT_FILENO);
-		/* This takes time, and no process waits for it: use a low priority. */
-		setpriority(PRIO_PROCESS, 0, 10);
-		exec_tar(contents);
-		pr_err("--archive: cannot run tar: %m\n");
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -ECHILD;
-}
-
-/* The archive gets its name when it is on disk, and is removed if its dump is gone. */
-static int pack(const char *path, const struct contents *contents)
-{
-	char archive[PATH_MAX], *tmp = NULL;
-	int fd, err;
-
-	if (snprintf(archive, sizeof(archive), "%s.tar.bz2", path) >= (int)sizeof(archive))
+	if (snprintf(list, sizeof(list), "%s" SYMBOL_LIST, path) >= (int)sizeof(list))
 		return -ENAMETOOLONG;
-	fd = dump__create_temporary(archive, &tmp);
-	if (fd < 0) {
-		free(tmp);
-		return fd;
+	if (fflush(contents->list) || ferror(contents->list) || fsync(fileno(contents->list)) ||
+	    rename(tmp, list))
+		err = -errno ?: -EIO;
+	/* --max-files may have removed the dump in the meantime. */
+	if (!err && access(path, F_OK))
+		unlink(list);
+	return err;
+}
+
+static FILE *create_list(const char *path, char **tmp)
+{
+	char list[PATH_MAX];
+	FILE *f;
+	int fd;
+
+	if (snprintf(list, sizeof(list), "%s" SYMBOL_LIST, path) >= (int)sizeof(list)) {
+		errno = ENAMETOOLONG;
+		return NULL;
 	}
-	err = run_tar(contents, fd);
-	if (!err && fsync(fd))
+	fd = dump__create_temporary(list, tmp);
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	f = fdopen(fd, "w");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+static void tell(const char *path, const struct contents *contents)
+{
+	if (contents->missing)
+		pr_warning("--archive: %u files that %s has samples of do not exist or are not readable.\n",
+			   contents->missing, path);
+	if (!contents->nr && !contents->nr_jit_maps)
+		pr_warning("--archive: there are no files for %s.\n", path);
+}
+
+/*
+ * The store is the build-id cache meanwhile. Its name begins at the root, because containers
+ * are entered to read their files.
+ */
+static int fill(const char *path, struct contents *contents)
+{
+	char *tmp = NULL, *store = realpath(contents->store, NULL);
+	int err = 0;
+
+	if (!store)
+		return -errno;
+	snprintf(contents->store, sizeof(contents->store), "%s", store);
+	free(store);
+	snprintf(contents->cache, sizeof(contents->cache), "%s", buildid_dir);
+	if (sysfs__sprintf_build_id(NULL, contents->kernel) < 0)
+		contents->kernel[0] = '\0';
+	contents->list = create_list(path, &tmp);
+	if (!contents->list) {
 		err = -errno;
-	close(fd);
-	if (!err && rename(tmp, archive))
-		err = -errno;
+		goto out;
+	}
+	set_buildid_dir(contents->store);
+	err = add_files(path, contents);
+	set_buildid_dir(contents->cache);
+	if (!err)
+		err = write_list(path, tmp, contents);
 	if (err)
 		unlink(tmp);
-	/* --max-files may have removed the dump in the meantime. */
-	else if (access(path, F_OK))
-		unlink(archive);
+	fclose(contents->list);
+out:
 	free(tmp);
 	return err;
 }
 
 /**
- * archive__dump - write the archive of a dump
+ * archive__dump - keep the files that a dump has samples of
  * @path: the dump
  *
  * Return: 0, or a negative errno after an error message.
  */
 int archive__dump(const char *path)
 {
-	struct contents contents = { .names = tmpfile() };
-	int err = contents.names ? 0 : -errno;
+	struct contents *contents = zalloc(sizeof(*contents));
+	int err, fd;
 
-	if (!err)
-		err = fill_cache(path, &contents);
-	if (err) {
-		pr_err("--archive: cannot add the files of %s to the build-id cache.\n", path);
-		goto out_close;
+	if (!contents)
+		return -ENOMEM;
+	fd = symbol_store__open(path, contents->store, sizeof(contents->store));
+	if (fd == -EPERM) {
+		pr_err("--archive: %s is no directory that belongs to this user and that no other may change. Remove it, or write the dumps to another directory.\n",
+		       contents->store);
+	} else if (fd < 0) {
+		pr_err("--archive: cannot create or open %s: %s\n", contents->store,
+		       strerror(-fd));
 	}
-	if (contents.missing)
-		pr_warning("--archive: %u files that %s has samples of do not exist or are not readable.\n",
-			   contents.missing, path);
-	if (!contents.nr && !contents.nr_jit_maps) {
-		pr_warning("--archive: nothing to pack for %s.\n", path);
-		goto out_close;
+	if (fd < 0) {
+		free(contents);
+		return fd;
 	}
-	err = pack(path, &contents);
+	err = fill(path, contents);
 	if (err)
-		pr_err("--archive: cannot write %s.tar.bz2: %s\n", path,
-		       err == -ECHILD ? "tar failed" : strerror(-err));
-out_close:
-	free_jit_maps(&contents);
-	if (contents.names)
-		fclose(contents.names);
+		pr_err("--archive: cannot keep the files of %s in %s: %s\n", path,
+		       contents->store, strerror(-err));
+	else
+		tell(path, contents);
+	symbol_store__close(fd, path, contents->store);
+	free(contents);
 	return err;
 }

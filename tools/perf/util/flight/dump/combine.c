@@ -31,6 +31,7 @@
 #include "combine.h"
 #include "dump.h"
 #include "files.h"
+#include "symbol-store.h"
 #include "part.h"
 #include "../../debug.h"
 #include "../../event.h"
@@ -819,6 +820,20 @@ static void remove_parts(struct combine *c)
 	}
 }
 
+/* The file needs what its parts needed. */
+static int join_lists(const struct combine *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->nr_inputs; i++) {
+		const struct input *in = &c->inputs[i];
+
+		if (in->used && !in->is_out)
+			err = symbol_store__join(c->out, in->part.path);
+	}
+	return err;
+}
+
 static int write_out(struct combine *c, bool keep)
 {
 	char *manifest;
@@ -831,6 +846,8 @@ static int write_out(struct combine *c, bool keep)
 		err = write_file(c, c->out, put_file);
 	if (!err)
 		err = write_file(c, manifest, put_manifest);
+	if (!err)
+		err = join_lists(c);
 	if (!err && !keep)
 		remove_parts(c);
 	free(manifest);

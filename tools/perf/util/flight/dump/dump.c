@@ -541,7 +541,8 @@ static bool is_stale(const char *file, const char *name)
 	if (file[0] != '.' || file_len < len + 5 || strncmp(file + 1, name, len) ||
 	    (!strstarts(file + 1 + len, ".sample.") &&
 	     !strstarts(file + 1 + len, ".auxiliary.") &&
-	     !strstarts(file + 1 + len, ".json.") && !is_pid(file + 1 + len)) ||
+	     !strstarts(file + 1 + len, ".json.") &&
+	     !strstarts(file + 1 + len, ".symbols.") && !is_pid(file + 1 + len)) ||
 	    strcmp(file + file_len - 4, ".tmp"))
 		return false;
 	for (end = (char *)file + file_len - 4; end > file && end[-1] != '.';)

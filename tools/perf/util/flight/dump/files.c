@@ -2,12 +2,14 @@
 /*
  * The dumps of a recorder on disk: list them, and limit their number, size and age
  *
- * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Its manifest (.json) and its archive
- * (.tar.bz2) are beside it and are removed with it. Dumps are ordered by name, and the
- * time in its name is that of the dump, whenever the file was copied. Files whose names
- * are not those of dumps of this OUT are never touched.
+ * A dump is OUT.sample.TIME or OUT.sample.TIME.N. Its manifest (.json), the list of the files
+ * that its symbols are in (.symbols), and what a user may have packed of them (.tar.bz2) are
+ * beside it and are removed with it, and then the files that no list names any more. Dumps
+ * are ordered by name, and the time in its name is that of the dump, whenever the file was
+ * copied. Files whose names are not those of dumps of this OUT are never touched.
  */
 #include "files.h"
+#include "symbol-store.h"
 #include "../../clockid.h"
 #include "../../debug.h"
 
@@ -48,7 +50,7 @@ int dump__create_temporary(const char *path, char **tmp)
 }
 
 /* Files beside a dump. They are found by its name, so the dump is removed last. */
-static const char *const companions[] = { ".json", ".tar.bz2" };
+static const char *const companions[] = { ".json", SYMBOL_LIST, ".tar.bz2" };
 
 /* The length of "20261121T093650.275Z" or "20261121T093650.275Z.2", or 0. */
 static size_t time_len(const char *str)
@@ -191,8 +193,10 @@ static int remove_companions(const char *path)
  * @path: the dump
  *
  * The dump is removed last, so that everything can still be found if this is
- * interrupted. An archive may get its name in the meantime: the process that renames it
- * then checks that the dump still exists, and removes the archive otherwise.
+ * interrupted. A list of files may get its name in the meantime: the process that renames it
+ * then checks that the dump still exists, and removes the list otherwise.
+ * symbol_store__clean() removes the files that were in the list, which may be needed until
+ * they are in the list of another dump.
  *
  * Return: 0 or a negative errno.
  */
@@ -225,6 +229,8 @@ bool dump_files__remove_oldest(const char *out)
 			       df.files[i].path);
 	}
 	dump_files__free(&df);
+	if (removed)
+		symbol_store__clean(out);
 	return removed;
 }
 
@@ -251,6 +257,7 @@ static s64 time_of(const char *path)
 void dump_files__expire(const char *out, u64 max_age)
 {
 	s64 seconds = max_age / NSEC_PER_SEC;
+	bool removed = false;
 	struct dump_files df;
 	u64 now = 0;
 	int err;
@@ -266,12 +273,17 @@ void dump_files__expire(const char *out, u64 max_age)
 	for (size_t i = 0; i < df.nr; i++) {
 		s64 age = (s64)(now / NSEC_PER_SEC) - time_of(df.files[i].path);
 
-		err = age > seconds ? dump_files__remove(df.files[i].path) : 0;
+		if (age <= seconds)
+			continue;
+		err = dump_files__remove(df.files[i].path);
+		removed |= !err;
 		if (err)
 			pr_err("Cannot remove %s, which is older than --max-dump-age: %s\n",
 			       df.files[i].path, strerror(-err));
 	}
 	dump_files__free(&df);
+	if (removed)
+		symbol_store__clean(out);
 }
 
 /**
@@ -281,13 +293,14 @@ void dump_files__expire(const char *out, u64 max_age)
  * @max_files: maximum number of dumps, 0: no limit
  * @max_bytes: maximum size of all dumps in bytes, 0: no limit
  *
- * The oldest dumps are removed first. If a dump cannot be removed, a message is
- * printed.
+ * The oldest dumps are removed first. A file of the store of symbols counts once, for as long
+ * as one of the dumps needs it. If a dump cannot be removed, a message is printed.
  */
 void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 max_bytes)
 {
 	struct dump_files df;
-	u64 bytes = 0, nr;
+	u64 bytes = 0, shared = 0, nr;
+	bool removed = false;
 	int err;
 
 	if (!max_files && !max_bytes)
@@ -304,7 +317,10 @@ void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 m
 	for (size_t i = 0; i < df.nr; i++) {
 		struct dump_file *f = &df.files[i];
 
-		if (!(max_files && nr > max_files) && !(max_bytes && bytes > max_bytes))
+		if (max_bytes)
+			shared = symbol_store__bytes(&df, i);
+		if (!(max_files && nr > max_files) &&
+		    !(max_bytes && bytes + shared > max_bytes))
 			break;
 		if (!strcmp(f->path, newest))
 			continue;
@@ -314,11 +330,14 @@ void dump_files__bound(const char *out, const char *newest, u64 max_files, u64 m
 			       strerror(-err));
 			continue;
 		}
+		removed = true;
 		nr--;
 		bytes -= f->bytes;
 	}
-	if (max_bytes && bytes > max_bytes)
+	if (max_bytes && bytes + shared > max_bytes)
 		pr_err("%s uses %llu KiB, which exceeds --max-disk.\n", newest,
-		       (unsigned long long)bytes >> 10);
+		       (unsigned long long)(bytes + shared) >> 10);
 	dump_files__free(&df);
+	if (removed)
+		symbol_store__clean(out);
 }
