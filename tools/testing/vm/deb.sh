@@ -244,7 +244,7 @@ pack()
 		Maintainer: $MAINTAINER
 		Depends: $depends
 		Recommends: python3
-		Suggests: linux-image-$(kernel_version)-flight
+		Suggests: linux-image-$(kernel_version)-flight, libdebuginfod1
 		Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 		Description: perf with a flight recorder
 		 A machine records itself all the time, into memory; a signal, a request on a

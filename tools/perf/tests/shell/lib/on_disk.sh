@@ -28,10 +28,11 @@ has_names()
 	grep -qE ' victim +victim +\[\.\] victim_loop' "$TMP/report"
 }
 
-# make_victim FILE: a program with a function that takes its time, in the kernel as well
+# make_victim FILE [OPTION...]: a program with a function that takes its time, in the kernel
+# as well, made with options of the compiler
 make_victim()
 {
-	cc -x c -g -O0 -fno-omit-frame-pointer -Wl,--build-id -o "$1" - <<-END
+	cc -x c -g -O0 -fno-omit-frame-pointer -Wl,--build-id "${@:2}" -o "$1" - <<-END
 		#include <time.h>
 		#include <unistd.h>
 		volatile unsigned long n;
