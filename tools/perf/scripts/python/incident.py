@@ -43,6 +43,7 @@ from cells import Cells, LEVELS  # pylint: disable=wrong-import-position
 NSEC = 1000000000
 IDLE = 0
 MOST_TASKS = 1000
+MOST_MISSING = 5
 MOST_BYTES = 8 << 20
 # They say since when a task can run.
 WAKEUPS = ('sched:sched_waking', 'sched:sched_wakeup', 'sched:sched_wakeup_new')
@@ -740,6 +741,41 @@ class Figures:
         return 'until %s UTC' % datetime.datetime.fromtimestamp(
             at, datetime.timezone.utc).strftime('%Y-%m-%d %H:%M:%S')
 
+    def missing_files(self):
+        """(dso, its number of a frame, samples) of files that no function has a name of"""
+        raw = self.r.symbols.raw
+        named = {dso for name, dso in raw if name}
+        unnamed = {n: dso for (name, dso), n in raw.items()
+                   if not name and dso and dso not in named and
+                   (dso[0] == '/' and dso[1:2] != '/' or dso.startswith('[kernel'))}
+        samples, frames = Counter(), {}
+        for chain, count in self.by_chain.items():
+            n = self.r.symbols.leaf(chain)
+            if n in unnamed:
+                samples[unnamed[n]] += count
+                frames[unnamed[n]] = n
+        return [(dso, frames[dso], count) for dso, count in samples.most_common()]
+
+    def missing(self):
+        """What symbols are missing, and how to get them"""
+        files, shown = self.missing_files(), sum(self.by_chain.values())
+        files = [f for f in files if f[2] * 1000 >= shown]
+        if not files:
+            return []
+        lines = (line.split(' ', 1) for line in
+                 run_perf('buildid-list', '-i', self.machine.path).splitlines())
+        ids = {line[1]: line[0] for line in lines if len(line) == 2}
+        notes = ['%s of the samples are in %s (build-id %s), which is not here: its functions '
+                 'have no names.' % (percent(count, shown),
+                                     self.r.symbols.frames.items[frame][1],
+                                     ids.get(dso, 'unknown'))
+                 for dso, frame, count in files[:MOST_MISSING]]
+        if len(files) > MOST_MISSING:
+            notes.append('%d more files are not here.' % (len(files) - MOST_MISSING))
+        return notes + ['For the names of functions, set DEBUGINFOD_URLS, or use perf '
+                        '--buildid-dir with perf-symbols of the machine that recorded: see '
+                        'perf-report(1).']
+
     def notes(self):
         """Limitations of the data that the reader must know"""
         notes = []
@@ -767,6 +803,7 @@ class Figures:
         named = self.machine.verdict.get('notes', [])
         if named and (lost or self.r.switches.broken):
             notes = [note for note in notes if not note.startswith('Not every switch')] + named
+        notes += self.missing()
         if args.redact:
             notes.append('Left out by --redact: %s.' % ', '.join(sorted(args.redact)))
         if len(self.r.samples) and not self.clock:

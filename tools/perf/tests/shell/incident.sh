@@ -10,6 +10,8 @@ set -e
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
+# shellcheck source=lib/on_disk.sh
+. "$(dirname "$0")/lib/on_disk.sh"
 # shellcheck source=lib/apart.sh
 . "$(dirname "$0")/lib/apart.sh"
 
@@ -55,6 +57,10 @@ record_all()
 		(printf "\\033[2Jx\\001" >/proc/$BASHPID/comm
 			for ((i = 0; i < 20000; i++)); do :; done)
 		for ((i = 0; i < 20000; i++)); do :; done'
+	# Of a program that is gone
+	make_victim "$TMP/victim"
+	perf record -N -o "$TMP/gone" -e cpu-clock/freq=499/ -- "$TMP/victim"
+	rm "$TMP/victim"
 	# Of one task, without the CPU, or without the switches of others
 	perf record -o "$TMP/e" -e cpu-clock -- true
 	perf script record incident -o "$TMP/f" -- \
@@ -375,6 +381,22 @@ tells_what_was_lost()
 	has 'records were lost' figure 'f["notes"]'
 }
 
+# Which files are not here, and their share of the samples
+tells_what_is_missing()
+{
+	local id share
+
+	id=$(perf buildid-list -i "$TMP/gone" | awk '/victim$/ { print $1 }')
+	perf report -i "$TMP/gone" --stdio --no-children --sort dso >"$TMP/report" 2>"$TMP/said"
+	share=$(awk -v id="$id" '$2 == id { print $1 }' "$TMP/said")
+	incident -i "$TMP/gone" -o "$TMP/gone.html"
+	has "$share of the samples are in $TMP/victim .build-id $id., which is not here" \
+		figure 'f["notes"]'
+	has 'DEBUGINFOD_URLS' figure 'f["notes"]'
+	# A program with names of functions is not missing.
+	not has 'in [^ ]*/libc.so.6 .build-id' figure 'f["notes"]'
+}
+
 needs_no_manifest()
 {
 	cp "$DUMP" "$TMP/plain"
@@ -502,6 +524,7 @@ check "times on and off the CPU are perf sched timehist's" counts_as_timehist
 check "times on and off the CPU are those of the switches" counts_waits
 check "the last run on a CPU is that of the task sampled in it" counts_the_last_run
 check "tells what was lost" tells_what_was_lost
+check "tells which files are missing" tells_what_is_missing
 check "does without a manifest, and with a broken one" needs_no_manifest
 check "takes any recording" takes_any_recording
 check "prints a summary" prints_a_summary
