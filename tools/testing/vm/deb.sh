@@ -165,7 +165,7 @@ arrange()
 		"$root/usr/lib/udev/rules.d/90-$NAME.rules"
 	install -m 644 "$SRC/tools/perf/examples/flight/perf-flight.conf" \
 		"$root/usr/lib/tmpfiles.d/$NAME.conf"
-	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*} \
+	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*,*.yaml} \
 		"$root/usr/share/doc/$NAME/examples"
 	rm "$root/usr/share/doc/$NAME/examples"/{*.service,"$NAME.conf",recover-blackbox.sh}
 	for page in flight-recorder persistent-events black-box perf-export perf-verdict \

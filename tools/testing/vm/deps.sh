@@ -20,7 +20,7 @@ packages=(
 	'?libbabeltrace-dev' '?libbabeltrace-ctf-dev' '?libpfm4-dev' '?libcapstone-dev'
 	'?systemtap-sdt-dev' libiberty-dev '?libprotobuf-c-dev' '?protobuf-c-compiler' '?golang-go'
 	qemu-system-x86 qemu-system-arm procps iproute2 util-linux socat jq file systemd udev curl
-	'?debuginfod'
+	'?debuginfod' '?python3-kubernetes'
 	sparse shellcheck strace valgrind '?babeltrace' '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
 )
