@@ -397,6 +397,20 @@ tells_what_is_missing()
 	not has 'in [^ ]*/libc.so.6 .build-id' figure 'f["notes"]'
 }
 
+# It is the first that is told: on the page, in the summary and in JSON.
+tells_what_was_given_up()
+{
+	local told='Not all was recorded: for --max-overhead, x:y was disabled when'
+
+	cp "$DUMP" "$TMP/given"
+	sed '2i\  "rate_divisor": 1,\n  "events_given_up": "x:y",' "$DUMP.json" >"$TMP/given.json"
+	incident -i "$TMP/given"
+	has "^$told" figure 'f["notes"][0]'
+	perf script report incident -i "$TMP/given" -o "$TMP/given.html" >"$TMP/given.text"
+	grep -q "$told" "$TMP/given.html"
+	grep -m1 '^Note: ' "$TMP/given.text" | grep -q "^Note: $told"
+}
+
 needs_no_manifest()
 {
 	cp "$DUMP" "$TMP/plain"
@@ -525,6 +539,7 @@ check "times on and off the CPU are those of the switches" counts_waits
 check "the last run on a CPU is that of the task sampled in it" counts_the_last_run
 check "tells what was lost" tells_what_was_lost
 check "tells which files are missing" tells_what_is_missing
+check "tells what --max-overhead had given up" tells_what_was_given_up
 check "does without a manifest, and with a broken one" needs_no_manifest
 check "takes any recording" takes_any_recording
 check "prints a summary" prints_a_summary

@@ -108,6 +108,8 @@ load_comes_and_goes()
 	[ "$(json "$DUMP" rate_divisor)" = 8 ]
 	[ "$(json "$DUMP" events_given_up)" = raw_syscalls:sys_enter ]
 	holds "$(json "$DUMP" overhead_acted) < $(json "$DUMP" newest)"
+	has 'Not all was recorded: .* raw_syscalls:sys_enter was disabled, .* divided by 8 when' \
+		perf verdict -i "$DUMP"
 	opens "$DUMP"
 	# The rate is an eighth, and the event is not recorded.
 	perf script -i "$DUMP" -F event,time -G 2>/dev/null | tr -d ' ' |

@@ -202,6 +202,44 @@ tells_what_it_takes()
 	grep -q '^Nothing was found' "$TMP/text"
 }
 
+# notes MANIFEST TEXT: it comes before the findings, in words and in JSON; TEXT may be empty
+notes()
+{
+	echo "{ $1 }" >"$TMP/data.json"
+	judges_both
+	if [ -z "$2" ]; then
+		not grep -q 'Not all was recorded' "$TMP/text"
+		not grep -q '"overhead"' "$TMP/json"
+	else
+		head -n1 "$TMP/text" | grep -qE "^$2\$"
+		grep -qE "^  \"overhead\": \"$2\",\$" "$TMP/json"
+	fi
+}
+
+# What a recorder had given up is not to be taken for what did not happen.
+tells_of_overhead()
+{
+	local all='Not all was recorded: for --max-overhead,' end=' when the dump was written\.'
+	local change=' The last change was at [0-9]+\.[0-9]{6}: what is before and after it cannot be compared\.'
+	local inside
+
+	LENGTH=0.3 records convoy $SWITCH
+	inside=$(perf verdict -i "$TMP/data" --json | awk -F'[ ,]+' '
+		/^  "oldest"/ { a = $3 } /^  "newest"/ { printf "%.9f", (a + $3) / 2e9 }')
+	notes '"max_overhead": 1.000' ''
+	notes '"rate_divisor": 1, "nr_events_given_up": 0, "overhead_acted": 0.000000001' ''
+	notes '"rate_divisor": 8' "$all the sampling rates were divided by 8$end"
+	notes '"rate_divisor": 1, "events_given_up": "a:b"' "$all a:b was disabled$end"
+	notes '"rate_divisor": 2, "events_given_up": "a:b,c"' \
+		"$all a:b,c were disabled, and the sampling rates were divided by 2$end"
+	notes "\"rate_divisor\": 2, \"overhead_acted\": $inside" \
+		"$all the sampling rates were divided by 2$end$change"
+	notes "\"rate_divisor\": 1, \"overhead_acted\": $inside" \
+		"$all events were disabled or rates lowered for a part of the time\.$change"
+	perf verdict -i "$TMP/data" --compare | head -n1 | grep '^Not all was recorded'
+	rm "$TMP/data.json"
+}
+
 # What changed in $TMP/data, as text and in $TMP/json
 compares()
 {
@@ -426,6 +464,7 @@ check "finds nothing on a busy machine" once_of finds_nothing
 check "finds nothing where a task ends its turn by itself" once_of finds_no_quota
 check "tells who has a lock of the kernel without call chains" once_of tells_contention
 check "tells which events it would take" once_of tells_what_it_takes
+check "tells what --max-overhead had given up" tells_of_overhead
 TRIES=6 check "tells what changed before the end" once_of tells_a_change
 check "counts what changed as perf script does" counts_changes
 check "compares what it is told to" compares_what_is_named

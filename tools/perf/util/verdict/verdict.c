@@ -11,6 +11,7 @@
  *			figures (figures.c) of functions (chains.c) and tasks
  *	words.c		puts findings into words
  *	changes.c	puts a comparison into words
+ *	overhead.c	tells what was not recorded, as the manifest of a dump says
  *
  * The JSON is described in Documentation/admin-guide/perf/perf-verdict.rst.
  */
@@ -46,6 +47,7 @@ struct verdict {
 	struct verdict_chains		chains;
 	struct verdict_findings		findings;
 	struct verdict_comparison	comparison;
+	char				*manifest;
 };
 
 static double seconds(u64 ns)
@@ -81,6 +83,16 @@ static void print_findings(const struct verdict_history *h, const struct verdict
 			printf("   %*s%s\n", 2 * l, "", sb.buf);
 		}
 	}
+	strbuf_release(&sb);
+}
+
+/* Before the findings: what they do not tell */
+static void print_overhead(const struct verdict *v)
+{
+	struct strbuf sb = STRBUF_INIT;
+
+	if (verdict_words__overhead(&sb, v->manifest, &v->history))
+		printf("%s\n", sb.buf);
 	strbuf_release(&sb);
 }
 
@@ -204,6 +216,9 @@ static void print_json(const struct verdict *v, bool compare)
 	json_writer__number(&w, "newest", h->newest);
 	json_writer__number(&w, "tasks", h->nr_tasks - 1);
 	json_writer__number(&w, "lost", h->lost);
+	if (verdict_words__overhead(&sb, v->manifest, h))
+		json_writer__string(&w, "overhead", sb.buf);
+	strbuf_setlen(&sb, 0);
 	json_writer__begin_array(&w, "findings", JSON_STYLE__LINES);
 	for (i = 0; i < f->nr; i++)
 		write_finding(&w, h, &f->findings[i]);
@@ -222,23 +237,31 @@ static void print_json(const struct verdict *v, bool compare)
 	strbuf_release(&sb);
 }
 
-/* When a dump was triggered, as its manifest says; 0: it is not known */
-static u64 read_trigger(const char *path)
+/* To be freed; NULL: there is none */
+static char *read_manifest(const char *path)
 {
-	char *name, *text, *time = NULL;
-	struct json_value value;
-	u64 trigger = 0;
+	char *name, *text;
 
 	if (asprintf(&name, "%s.json", path) < 0)
-		return 0;
+		return NULL;
 	text = json__read_file(name);
-	if (text && json__find(text, "trigger_time", &value) && json_value__is_number(&value))
+	free(name);
+	return text;
+}
+
+/* When a dump was triggered, as its manifest says; 0: it is not known */
+static u64 find_trigger(const char *manifest)
+{
+	struct json_value value;
+	char *time = NULL;
+	u64 trigger = 0;
+
+	if (manifest && json__find(manifest, "trigger_time", &value) &&
+	    json_value__is_number(&value))
 		time = strndup(value.text, value.len);
 	if (time && parse_nsec_time(time, &trigger))
 		trigger = 0;
 	free(time);
-	free(text);
-	free(name);
 	return trigger;
 }
 
@@ -280,7 +303,7 @@ static int read_choice(struct verdict *v, const struct verdict_options *o,
 	u32 nr = 0, i;
 	int err = 0;
 
-	choice->trigger = read_trigger(o->path);
+	choice->trigger = find_trigger(v->manifest);
 	if (o->part) {
 		err = read_ranges(v, o->part, &part, &nr);
 		if (!err && nr > 1) {
@@ -337,11 +360,14 @@ int verdict__run(const struct verdict_options *o)
 	      verdict_stack__init();
 	if (!err)
 		err = verdict_history__read(&v.history, &v.chains, o->path, o->force, &v.rec);
-	if (!err)
+	if (!err) {
+		v.manifest = read_manifest(o->path);
 		err = judge(&v, o);
+	}
 	if (!err && o->json) {
 		print_json(&v, o->compare);
 	} else if (!err) {
+		print_overhead(&v);
 		if (o->compare)
 			verdict_changes__print(&v.comparison, &v.history, &v.chains);
 		else
@@ -354,5 +380,6 @@ int verdict__run(const struct verdict_options *o)
 	verdict_chains__exit(&v.chains);
 	verdict_history__exit(&v.history);
 	perf_session__delete(v.rec.session);
+	free(v.manifest);
 	return err;
 }
