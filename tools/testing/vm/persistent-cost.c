@@ -12,6 +12,10 @@
  *	of_cgroup gone		the same with a session of a cgroup in which no task is, and
  *				after the cgroup was removed
  *	bytes			memory of a session with one event, without its buffer
+ *
+ * usage: persistent-cost [memory]
+ *	  persistent-cost make NAME NR		make a session of NR events
+ *	  persistent-cost time COMMAND...	run it without output; prints the number
  */
 #define _GNU_SOURCE
 
@@ -36,7 +40,7 @@
 #define CALLS		20000
 #define SESSIONS	1000
 #define EVENTS		5000
-#define SWITCHES	20000
+#define SWITCHES	5000
 #define CGROUPS		"/sys/fs/cgroup/"
 #define GROUP		CGROUPS "persistent_cost"
 
@@ -187,7 +191,7 @@ static void sample(void)
 }
 
 /* Its events share a buffer. */
-static int make_large_session(void)
+static int make_large_session(const char *name, int nr)
 {
 	struct perf_event_attr attr = {
 		.type		= PERF_TYPE_SOFTWARE,
@@ -205,8 +209,9 @@ static int make_large_session(void)
 	void *base = NULL;
 	int i;
 
+	snprintf(arg.name, sizeof(arg.name), "%s", name);
 	must(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
-	for (i = 0; i < EVENTS; i++) {
+	for (i = 0; i < nr; i++) {
 		fds[i] = event_open(&attr);
 		if (i)
 			must(ioctl(fds[i], PERF_EVENT_IOC_SET_OUTPUT, fds[0]), "SET_OUTPUT");
@@ -214,12 +219,12 @@ static int make_large_session(void)
 			base = check(mmap(NULL, 2 * page_size, PROT_READ, MAP_SHARED, fds[0], 0),
 				     "mmap");
 	}
-	for (i = 0; i < EVENTS; i++)
+	for (i = 0; i < nr; i++)
 		must(ioctl(fds[i], PERF_EVENT_IOC_UNCLAIM, &arg), "UNCLAIM");
 	arg.flags = 0;
 	must(ioctl(fds[0], PERF_EVENT_IOC_UNCLAIM, &arg), "UNCLAIM");
 	munmap(base, 2 * page_size);
-	for (i = 0; i < EVENTS; i++)
+	for (i = 0; i < nr; i++)
 		close(fds[i]);
 	return arg.id;
 }
@@ -238,7 +243,7 @@ static void large_session(void)
 	uint64_t t[3];
 	int fd, i;
 
-	attr.config = make_large_session();
+	attr.config = make_large_session("", EVENTS);
 	attr.config1 = PERF_PERSISTENT_SESSION;
 	t[0] = now();
 	attr.size = sizeof(attr);
@@ -252,7 +257,7 @@ static void large_session(void)
 	printf("list %.1f\nend %.1f\n", (double)(t[1] - t[0]) / EVENTS,
 	       (double)(t[2] - t[1]) / EVENTS);
 
-	attr.config = make_large_session();
+	attr.config = make_large_session("", EVENTS);
 	t[0] = now();
 	for (i = 0; i < EVENTS; i++) {
 		attr.config1 = i;
@@ -378,9 +383,35 @@ static void memory(void)
 	printf("%s %ld\n", "bytes", (before - after) / SESSIONS - 2 * page_size);
 }
 
+/* The command's own time, to the microsecond: it waits for files of the host. */
+static int time_of(char *argv[])
+{
+	struct rusage usage;
+	int status;
+	pid_t pid = must(fork(), "fork");
+
+	if (!pid) {
+		dup2(must(open("/dev/null", O_WRONLY), "/dev/null"), STDOUT_FILENO);
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	must(wait4(pid, &status, 0, &usage), "wait4");
+	printf("%lld\n", 1000000000ll * (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       1000ll * (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
+	return status ? 1 : 0;
+}
+
 int main(int argc, char *argv[])
 {
 	page_size = sysconf(_SC_PAGESIZE);
+	if (argc > 2 && !strcmp(argv[1], "time"))
+		return time_of(argv + 2);
+	if (argc == 4 && !strcmp(argv[1], "make")) {
+		int nr = atoi(argv[3]);
+
+		make_large_session(argv[2], nr > EVENTS ? EVENTS : nr);
+		return 0;
+	}
 	system_calls();
 	sample();
 	large_session();
