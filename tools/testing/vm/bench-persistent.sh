@@ -10,8 +10,8 @@
 # without a session and after the removal, differ by more than 0.02 %.
 #
 # perf ctl -l and perf ctl -d of a session of 5,000 events, less those of a session of one: per
-# event, instructions of perf's own time and calls of ioctl(). Fails if perf ctl -d makes more of them than for one
-# event.
+# event, instructions of perf's own time and calls of ioctl(). Fails if perf ctl -d makes more
+# of them than for one event.
 #
 # usage: bench-persistent.sh		on the host
 #	 bench-persistent.sh guest	in the guest; prints "CASE NUMBER" lines
