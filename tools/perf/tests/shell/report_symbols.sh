@@ -33,7 +33,13 @@ serve_files()
 {
 	local port
 
-	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+	port=$(python3 - <<-'END'
+		import socket
+		s = socket.socket()
+		s.bind(("127.0.0.1", 0))
+		print(s.getsockname()[1])
+	END
+	)
 	debuginfod -p "$port" -d "$TMP/server.sqlite" -F "$1" >"$TMP/server" 2>&1 &
 	SERVER=$!
 	echo $SERVER >>"$TMP/recorders"
