@@ -639,7 +639,8 @@ int cmd_ctl(int argc, const char **argv)
 	has_id = has_arm || request.verb == CTL_DISARM;
 	if (list + !!info + delete + freeze + thaw + !!join + nr > 1 ||
 	    (delete || freeze || thaw ? !argc || json || prometheus : argc && !nr && !join) ||
-	    (prometheus && (info || json || nr || join)) || (join && json) || has_arm != !!request.in ||
+	    (prometheus && (info || json || nr || join)) || (join && json) ||
+	    has_arm != !!request.in ||
 	    (request.reason && !has_arm && request.verb != CTL_DUMP) ||
 	    (request.timeout && request.verb != CTL_DUMP && request.verb != CTL_STOP &&
 	     request.verb != CTL_COMBINE))

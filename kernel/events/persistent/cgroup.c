@@ -214,8 +214,8 @@ void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event)
 	cgroup_unlock();
 
 	seq_printf(m, "cgroup_id:\t%llu\ncgroup:\t", id);
-	/* Beside the root of the namespace: the names belong to others. */
-	if (len < 0 || !strcmp(path, "/..") || strstarts(path, "/../"))
+	/* Beside the root of the namespace: the names belong to others. Or it was cut off. */
+	if (len < 0 || len >= PATH_MAX - 1 || !strcmp(path, "/..") || strstarts(path, "/../"))
 		seq_putc(m, '?');
 	else
 		seq_escape(m, path, "\n\\");

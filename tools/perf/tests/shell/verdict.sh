@@ -220,8 +220,8 @@ notes()
 tells_of_overhead()
 {
 	local all='Not all was recorded: for --max-overhead,' end=' when the dump was written\.'
-	local change=' The last change was at [0-9]+\.[0-9]{6}: what is before and after it cannot be compared\.'
-	local inside
+	local inside change=' The last change was at [0-9]+\.[0-9]{6}: what is before and after it '
+	change+='cannot be compared\.'
 
 	LENGTH=0.3 records convoy $SWITCH
 	inside=$(perf verdict -i "$TMP/data" --json | awk -F'[ ,]+' '

@@ -174,7 +174,7 @@ static bool is_of_boot(const char *name)
 	if (procfs__read_str("cmdline", &line, &size))
 		return false;
 
-	for (pos = line; !found && (word = strsep(&pos, " \n")) != NULL;)
+	for (pos = line; !found && (word = strsep(&pos, " ")) != NULL;)
 		found = (strstarts(word, "perf_") || strstarts(word, "perf-")) &&
 			strstarts(word + strlen("perf_"), want);
 	free(line);
@@ -422,7 +422,7 @@ static int joiner__join(struct joiner *j, bool named)
 	if (!j->nr_cpus)
 		return joiner__decline(j, named, "none of its events records on all of a CPU");
 	if (!kernel_tells_more(j->session))
-		return joiner__decline(j, true, "this kernel does not tell of filters. Add the events with perf record -P --add -C");
+		return joiner__decline(j, true, "this kernel does not tell of filters");
 
 	for (int i = 0; i < j->session->nr_events; i++)
 		wanted += joiner__wants(j, &j->session->events[i]);

@@ -88,13 +88,17 @@ bool verdict_words__overhead(struct strbuf *sb, const char *manifest,
 	acted = find_time(manifest, "overhead_acted");
 	if (acted <= h->oldest)
 		acted = 0;
-	if (names || divisor > 1)
+	if (names || divisor > 1) {
 		tell_state(sb, names, divisor);
-	else if (acted)
-		strbuf_addstr(sb, "Not all was recorded: for --max-overhead, events were disabled or rates lowered for a part of the time.");
-	if (acted)
-		strbuf_addf(sb, " The last change was at %" PRIu64 ".%06" PRIu64 ": what is before and after it cannot be compared.",
+	} else if (acted) {
+		strbuf_addstr(sb, "Not all was recorded: for --max-overhead, events were disabled");
+		strbuf_addstr(sb, " or rates lowered for a part of the time.");
+	}
+	if (acted) {
+		strbuf_addf(sb, " The last change was at %" PRIu64 ".%06" PRIu64,
 			    acted / NSEC_PER_SEC, acted % NSEC_PER_SEC / NSEC_PER_USEC);
+		strbuf_addstr(sb, ": what is before and after it cannot be compared.");
+	}
 	free(names);
 	return sb->len;
 }
