@@ -208,8 +208,9 @@ void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event)
 	cgrp = event->cgrp->css.cgroup;
 	id = cgroup_id(cgrp);
 	if (path) {
-		guard(spinlock_irq)(&css_set_lock);
+		spin_lock_irq(&css_set_lock);
 		len = cgroup_path_ns_locked(cgrp, path, PATH_MAX, current->nsproxy->cgroup_ns);
+		spin_unlock_irq(&css_set_lock);
 	}
 	cgroup_unlock();
 
