@@ -89,5 +89,5 @@ fi
 mkdir -p "${PROGRAM%/*}"
 gcc -O2 -Wall -Werror -isystem "$BUILD/patched/kernel/usr/include" -o "$PROGRAM" \
 	"$TOP/tools/testing/vm/persistent-cost.c"
-CMD="RUNS=$RUNS $TOP/tools/testing/vm/bench-persistent.sh guest" VARIANT=patched ICOUNT=1 SMP=1 \
+CMD="RUNS=$RUNS $TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched ICOUNT=1 SMP=1 \
 	ACCEL=single MEM='' APPEND='' TIMEOUT=1500 "$TOP/tools/testing/vm/vm.sh" | table

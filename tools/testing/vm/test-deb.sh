@@ -133,8 +133,9 @@ runs_unpacked()
 # The programs of the units are not installed here; ignore only this error.
 systemd_agrees()
 {
+	local units=$WORK/unpacked/usr/lib/systemd/system
 	! systemd-analyze verify --man=no \
-		"$WORK/unpacked/usr/lib/systemd/system"/perf-flight{,-recover,-note@,-join@}.service 2>&1 |
+		"$units"/perf-flight{,-recover,-note@,-join@}.service 2>&1 |
 		grep 'perf-flight' | grep -v 'is not executable'
 }
 

@@ -32,8 +32,8 @@ build()
 fuzz_begin flight-fuzz
 build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall}.c \
 	registry.c ../clockid.c ../json-writer.c
-build flight-combine dump/combine.c dump/part.c dump/files.c ../clockid.c ../json-reader.c \
-	../json-writer.c ../sample-layout.c
+build flight-combine dump/{combine,part,files,symbol-store}.c ../clockid.c ../json-reader.c \
+	../json-writer.c ../sample-layout.c ../strlist.c ../rblist.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
 	"$perf/tests/fuzz/snapshot.c"
 fuzz_run flight-socket 1000 -len_control=0
