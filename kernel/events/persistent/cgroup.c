@@ -39,25 +39,32 @@
  *    directories stay, and may have tasks. When the controller returns, the cgroups get
  *    another css, which the event does not follow.
  *
- * From then on the event is GONE. A task that is about to finish its exit may still leave a
- * last record, until the event is retired:
+ * From then on there is nothing to follow. But a task that is about to finish its exit may
+ * still leave a record, and a reader that is told of the end does not look again. So the event
+ * is GONE, and its readers are told, when no record can follow:
  *
  *	cgroup_mutex			perf_persistent_mutex		a reader
  *
  *	kill_css(): STORE CSS_DYING	UNCLAIM: STORE the list of	poll_wait()
- *	after a grace period:		  followers			LOAD CSS_DYING
+ *	after a grace period:		  followers			(D) LOAD ended
  *	  css_offline():		(B) smp_mb()
- *	(A) smp_mb()			LOAD CSS_DYING: retire it
- *	LOAD the list of followers
- *	  queue the work, which retires
- *	  the events and wakes readers
+ *	(A) smp_mb()			LOAD CSS_DYING: queue the work
+ *	LOAD the list of followers:
+ *	  queue the work		the work:
+ *					  retire the events
+ *					  wait for a grace period
+ *					  (C) STORE ended
+ *					  wake the readers
  *
- * A pairs with B: UNCLAIM sees CSS_DYING, or css_offline() the follower. The work item takes
- * perf_persistent_mutex, which cannot be taken below cgroup_mutex: the locks that are taken
- * below the former include cpu_hotplug_lock.
+ * A pairs with B: UNCLAIM sees CSS_DYING, or css_offline() the follower. The grace period of
+ * the work waits for the writer that an IPI of perf_event_retire() has interrupted: records
+ * are written with preemption or interrupts disabled, or under rcu_read_lock(). C pairs with
+ * D: who sees the end sees all records. The work takes perf_persistent_mutex, which cannot be
+ * taken below cgroup_mutex: the locks that are taken below the former include
+ * cpu_hotplug_lock.
  *
- * A follower is a member of a session that is not claimed, and whose cgroup was not seen to
- * be gone. perf_persistent_followers has them, so that cgroups that come and go cost one
+ * A follower is a member of a session that is not claimed, and not told to have ended.
+ * perf_persistent_followers has them, so that cgroups that come and go cost one
  * load while there are none, and each follower is retired, and its readers woken, once.
  *
  *  - perf_event_retire() takes the event off its context: context switches on its CPU cost
@@ -85,8 +92,10 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cleanup.h>
+#include <linux/compiler.h>
 #include <linux/limits.h>
 #include <linux/nsproxy.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -100,31 +109,52 @@
 /* Members whose cgroup is there. Protected by perf_persistent_mutex. */
 static LIST_HEAD(perf_persistent_followers);
 
-/**
- * perf_persistent_cgroup_gone - does the event belong to a cgroup that has gone?
- * @event: the event
- *
- * Context: any; the result may change only from false to true.
- * Return: true if it does.
- */
-bool perf_persistent_cgroup_gone(struct perf_event *event)
+static bool perf_persistent_cgroup_dying(struct perf_persistent_event *pe)
 {
-	struct perf_cgroup *cgrp = event->cgrp;
-
-	return cgrp && (READ_ONCE(cgrp->css.flags) & CSS_DYING);
+	/* kill_css() does not mark its store. */
+	return data_race(pe->event->cgrp->css.flags) & CSS_DYING;
 }
 
-static void perf_persistent_retire_if_gone(struct perf_persistent_event *pe)
+static void perf_persistent_retire_all(struct work_struct *work)
 {
-	lockdep_assert_held(&perf_persistent_mutex);
+	struct perf_persistent_event *pe, *tmp;
+	LIST_HEAD(retired);
 
-	if (!perf_persistent_cgroup_gone(pe->event))
+	guard(mutex)(&perf_persistent_mutex);
+
+	list_for_each_entry_safe(pe, tmp, &perf_persistent_followers, follower_entry) {
+		if (perf_persistent_cgroup_dying(pe)) {
+			perf_event_retire(pe->event);
+			list_move_tail(&pe->follower_entry, &retired);
+		}
+		cond_resched();
+	}
+	if (list_empty(&retired))
 		return;
 
-	list_del_init(&pe->follower_entry);
-	perf_event_retire(pe->event);
-	/* Files of its creator and its readers. */
-	wake_up_all(&pe->event->waitq);
+	synchronize_rcu();
+	list_for_each_entry_safe(pe, tmp, &retired, follower_entry) {
+		list_del_init(&pe->follower_entry);
+		/* C, matches D in perf_persistent_cgroup_gone(): see above */
+		smp_store_release(&pe->cgroup_ended, true);
+		/* Files of its creator and its readers. */
+		wake_up_all(&pe->event->waitq);
+	}
+}
+
+static DECLARE_WORK(perf_persistent_retire_work, perf_persistent_retire_all);
+
+/**
+ * perf_persistent_cgroup_gone - does the event belong to a cgroup that has gone?
+ * @pe: the member
+ *
+ * Context: any; the result may change only from false to true.
+ * Return: true if it does, and leaves no record any more.
+ */
+bool perf_persistent_cgroup_gone(struct perf_persistent_event *pe)
+{
+	/* D, matches C in perf_persistent_retire_all(): see above */
+	return smp_load_acquire(&pe->cgroup_ended);
 }
 
 /**
@@ -142,7 +172,8 @@ void perf_persistent_follow_cgroup(struct perf_persistent_event *pe)
 	list_add(&pe->follower_entry, &perf_persistent_followers);
 	/* B, matches A in perf_persistent_cgroup_offline(): see above */
 	smp_mb();
-	perf_persistent_retire_if_gone(pe);
+	if (perf_persistent_cgroup_dying(pe))
+		schedule_work(&perf_persistent_retire_work);
 }
 
 /**
@@ -155,20 +186,6 @@ void perf_persistent_leave_cgroup(struct perf_persistent_event *pe)
 
 	list_del_init(&pe->follower_entry);
 }
-
-static void perf_persistent_retire_all(struct work_struct *work)
-{
-	struct perf_persistent_event *pe, *tmp;
-
-	guard(mutex)(&perf_persistent_mutex);
-
-	list_for_each_entry_safe(pe, tmp, &perf_persistent_followers, follower_entry) {
-		perf_persistent_retire_if_gone(pe);
-		cond_resched();
-	}
-}
-
-static DECLARE_WORK(perf_persistent_retire_work, perf_persistent_retire_all);
 
 /**
  * perf_persistent_cgroup_offline - a cgroup has gone

@@ -173,6 +173,7 @@ static inline struct perf_persistent_session *to_session(const struct kobject *k
  * @claimed: taken back; no longer on session->events
  * @claim_entry: private to perf_persistent_take_all()
  * @follower_entry: on perf_persistent_followers, see cgroup.c; else empty
+ * @cgroup_ended: its cgroup has gone, and it leaves no record any more
  * @member_entry: on session->members
  * @box_entry: number of its entry in the black box of the session
  * @rcu: for perf_persistent_all_members(), which finds the member by its buffer
@@ -191,6 +192,7 @@ struct perf_persistent_event {
 	struct list_head		claim_entry;
 #ifdef CONFIG_CGROUP_PERF
 	struct list_head		follower_entry;
+	bool				cgroup_ended;
 #endif
 	struct list_head		member_entry;
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
@@ -306,13 +308,13 @@ static inline void perf_persistent_take_charge(struct perf_buffer *rb,
 #ifdef CONFIG_CGROUP_PERF
 void perf_persistent_follow_cgroup(struct perf_persistent_event *pe);
 void perf_persistent_leave_cgroup(struct perf_persistent_event *pe);
-bool perf_persistent_cgroup_gone(struct perf_event *event);
+bool perf_persistent_cgroup_gone(struct perf_persistent_event *pe);
 void perf_persistent_show_cgroup(struct seq_file *m, struct perf_event *event);
 #else
 static inline void perf_persistent_follow_cgroup(struct perf_persistent_event *pe) { }
 static inline void perf_persistent_leave_cgroup(struct perf_persistent_event *pe) { }
 
-static inline bool perf_persistent_cgroup_gone(struct perf_event *event)
+static inline bool perf_persistent_cgroup_gone(struct perf_persistent_event *pe)
 {
 	return false;
 }

@@ -136,7 +136,7 @@ bool perf_persistent_gone(struct perf_persistent_event *pe)
 	/* D, matches C: see Ordering */
 	unsigned int attached = smp_load_acquire(&pe->event->attach_state);
 
-	if (perf_persistent_cgroup_gone(pe->event))
+	if (perf_persistent_cgroup_gone(pe))
 		return true;
 
 	/* An event that follows a task never returns to its context. */

@@ -12,6 +12,7 @@
 
 #include "../kselftest_harness.h"
 #include "persistent_session.h"
+#include "race_window.h"
 
 #define CGROUPS	"/sys/fs/cgroup/"
 #define GROUP	CGROUPS "persistent_cgroup"
@@ -166,6 +167,19 @@ static bool becomes(long (*get)(const char *), const char *arg, long want)
 	return false;
 }
 
+/*
+ * poll() of the creator's file may return a moment before: the event is off its context, and
+ * the kernel waits for what was just being written.
+ */
+static bool becomes_gone(int fd)
+{
+	int i;
+
+	for (i = 0; i < 6000 && state_of(fd) != PERF_PERSISTENT_STATE_GONE; i++)
+		usleep(10000);
+	return state_of(fd) == PERF_PERSISTENT_STATE_GONE;
+}
+
 /* Its tasks and those below, on this CPU; then what is left of them. */
 TEST_F(cgroup, post_mortem)
 {
@@ -234,7 +248,7 @@ TEST_F(cgroup, given_away_afterwards)
 	ASSERT_EQ(0, remove_group(GROUP));
 	id = unclaim(self->fd, 0, 0, "late");
 	ASSERT_LT(0, id);
-	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(self->fd));
+	EXPECT_TRUE(becomes_gone(self->fd));
 	EXPECT_EQ(POLLHUP, polled(self->fd));
 	EXPECT_EQ(id, claim(self->fd));
 }
@@ -255,11 +269,62 @@ TEST_F(cgroup, creator_is_told)
 
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE));
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE));
-	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(self->fd));
+	EXPECT_TRUE(becomes_gone(self->fd));
 	EXPECT_EQ(POLLHUP, polled(self->fd));
 	EXPECT_EQ(sizeof(count), read(self->fd, &count, sizeof(count)));
 	EXPECT_TRUE(holds_record(self->fd, DEFAULT_SIZE, "by group"));
 	EXPECT_EQ(id, claim(self->fd));
+}
+
+/* While somebody holds up the kernel where the event is about to be retired, on another CPU */
+static void watch_held(int cpu, int fd)
+{
+	int i;
+
+	pin_to_cpu(cpu);
+	for (i = 0; i < 3000; i++) {
+		if (window_holds(WINDOW_LEFT))
+			_exit(state_of(fd) || polled(fd) ? 1 : 0);
+		usleep(1000);
+	}
+	_exit(2);
+}
+
+/* It is not GONE as long as it may record. */
+TEST_F(cgroup, records_until_gone)
+{
+	const char *module = getenv("PERSISTENT_WINDOW");
+	int64_t id = unclaim(self->fd, 0, 0, "until");
+	int fd, cpu, status, saw = 0;
+	pid_t pids[2];
+
+	ASSERT_LT(0, id);
+	if (!module) {
+		claim(self->fd);
+		SKIP(return, "PERSISTENT_WINDOW names no module");
+	}
+	fd = reopen(id, 0, 0);
+	ASSERT_EQ(0, load_window(module));
+	ASSERT_EQ(0, set_window("left", "*:perf_event_retire"));
+	ASSERT_EQ(0, set_window("right", "nobody:perf_persistent_claim"));
+	ASSERT_EQ(0, set_window("armed", "1"));
+	for (cpu = 0; cpu < 2; cpu++) {
+		pids[cpu] = fork();
+		if (!pids[cpu])
+			watch_held(cpu, fd);
+	}
+	EXPECT_EQ(0, remove_group(GROUP));
+	/* The one whose CPU is held up sees nothing. */
+	for (cpu = 0; cpu < 2; cpu++) {
+		waitpid(pids[cpu], &status, 0);
+		EXPECT_NE(1, WEXITSTATUS(status));
+		saw += !WEXITSTATUS(status);
+	}
+	EXPECT_LT(0, saw);
+	EXPECT_TRUE(becomes_gone(fd));
+	EXPECT_EQ(id, claim(fd));
+	close(fd);
+	EXPECT_EQ(0, unload_window());
 }
 
 /* Readers are told once, not at each cgroup that goes afterwards. */
@@ -416,7 +481,7 @@ TEST_F(cgroup, gone_while_offline)
 	p.fd = fd;
 	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLHUP, p.revents);
-	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(fd));
+	EXPECT_TRUE(becomes_gone(fd));
 	ASSERT_EQ(0, write_long(ONLINE, 1));
 	usleep(300000);
 	EXPECT_EQ(0, ioctl(fd, PERF_EVENT_IOC_ENABLE));
@@ -462,7 +527,7 @@ TEST_F(cgroup, controller_is_taken)
 	}
 	EXPECT_EQ(1, poll(&p, 1, 60000));
 	EXPECT_EQ(POLLHUP, p.revents);
-	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(self->fd));
+	EXPECT_TRUE(becomes_gone(self->fd));
 	EXPECT_EQ(0, access(GROUP, F_OK));
 	fd = reopen(id, 0, 0);
 	EXPECT_STREQ("/persistent_cgroup", cgroup_of(fd));
