@@ -239,13 +239,19 @@ TEST_F(cgroup, post_mortem)
 	close(later);
 }
 
-/* The cgroup was removed before its event was given away. */
+/* The cgroup was removed, and perf was told of it, before its event was given away. */
 TEST_F(cgroup, given_away_afterwards)
 {
-	int64_t id;
+	int fd = open_cgroup_comm(GROUP, 0);
+	int64_t id = unclaim(fd, 0, 0, "early");
 
+	ASSERT_LT(0, id);
 	ASSERT_EQ(0, leave_record_in(GROUP, "by group"));
 	ASSERT_EQ(0, remove_group(GROUP));
+	ASSERT_TRUE(becomes_gone(fd));
+	EXPECT_EQ(id, claim(fd));
+	close(fd);
+
 	id = unclaim(self->fd, 0, 0, "late");
 	ASSERT_LT(0, id);
 	EXPECT_TRUE(becomes_gone(self->fd));
@@ -430,6 +436,11 @@ TEST_F(cgroup, path_in_namespaces)
 	close(fd);
 }
 
+static bool goes_offline(int fd)
+{
+	return !write_long(ONLINE, 0) && state_of(fd) == PERF_PERSISTENT_STATE_OFFLINE;
+}
+
 /* The CPU goes, and returns: events of a cgroup are put back as others are. */
 TEST_F(cgroup, hotplug)
 {
@@ -440,9 +451,7 @@ TEST_F(cgroup, hotplug)
 		SKIP(return, "CPU 1 cannot be taken offline");
 	fd = open_cgroup_comm(GROUP, 1);
 	id = unclaim(fd, 0, 0, "plug");
-	ASSERT_LT(0, id);
-	ASSERT_EQ(0, write_long(ONLINE, 0));
-	EXPECT_EQ(PERF_PERSISTENT_STATE_OFFLINE, state_of(fd));
+	ASSERT_TRUE(goes_offline(fd));
 	ASSERT_EQ(0, write_long(ONLINE, 1));
 	for (i = 0; i < 3000 && state_of(fd); i++)
 		usleep(10000);
@@ -474,9 +483,7 @@ TEST_F(cgroup, gone_while_offline)
 		SKIP(return, "CPU 1 cannot be taken offline");
 	fd = open_cgroup_comm(GROUP, 1);
 	id = unclaim(fd, 0, 0, "plug");
-	ASSERT_LT(0, id);
-	ASSERT_EQ(0, write_long(ONLINE, 0));
-	EXPECT_EQ(PERF_PERSISTENT_STATE_OFFLINE, state_of(fd));
+	ASSERT_TRUE(goes_offline(fd));
 	ASSERT_EQ(0, remove_group(GROUP));
 	p.fd = fd;
 	EXPECT_EQ(1, poll(&p, 1, 60000));
