@@ -219,28 +219,15 @@ users_join_their_own()
 	perf record -q -P ju -e cpu-clock -C 0
 	chmod 755 "$TMP"
 	# Of all, none is theirs; a named one is refused.
-	lacks . setpriv --reuid 65534 --clear-groups --bounding-set=-all perf ctl --join-cpu=1
-	fails 1 'No permission' setpriv --reuid 65534 --clear-groups --bounding-set=-all \
-		perf ctl --join-cpu=1 ju
+	lacks . as_user perf ctl --join-cpu=1
+	fails 1 'No permission' as_user perf ctl --join-cpu=1 ju
 	perf ctl -d ju
-}
-
-as_user()
-{
-	setpriv --reuid=65534 --clear-groups --inh-caps=-all "$@"
 }
 
 # Root joins those of users only if they are named: they would be charged to root.
 root_joins_its_own()
 {
-	local sysctl=/proc/sys/kernel paranoid max
-
-	paranoid=$(cat $sysctl/perf_event_paranoid) max=$(cat $sysctl/perf_persistent_max)
-	# shellcheck disable=SC2064 # the values of now
-	trap "echo $paranoid >$sysctl/perf_event_paranoid
-		echo $max >$sysctl/perf_persistent_max" EXIT
-	echo -1 >$sysctl/perf_event_paranoid
-	echo 2 >$sysctl/perf_persistent_max
+	users_may_make 2
 	without_cpu1 as_user perf record -q -P jo -m 64K -e cpu-clock:u -a
 	lacks . perf ctl --join-cpu=1
 	has "'u65534.jo' records on CPU 1" as_user perf ctl --join-cpu=1

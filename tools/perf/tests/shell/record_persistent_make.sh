@@ -222,23 +222,12 @@ is_quiet()
 	perf ctl -d tq
 }
 
-as_user()
-{
-	setpriv --reuid=65534 --clear-groups --inh-caps=-all "$@"
-}
-
 # Without CAP_PERFMON: none by default, then under names of their own.
 users_have_their_own_names()
 {
-	local sysctl=/proc/sys/kernel paranoid max
-	paranoid=$(cat $sysctl/perf_event_paranoid) max=$(cat $sysctl/perf_persistent_max)
-	# shellcheck disable=SC2064 # the values of now
-	trap "echo $paranoid >$sysctl/perf_event_paranoid
-		echo $max >$sysctl/perf_persistent_max" EXIT
-	echo -1 >$sysctl/perf_event_paranoid
-	echo 0 >$sysctl/perf_persistent_max
+	users_may_make 0
 	fails 1 'CAP_PERFMON' as_user perf record -P tn -m 64K -e cpu-clock:u -C 0
-	echo 2 >$sysctl/perf_persistent_max
+	echo 2 >/proc/sys/kernel/perf_persistent_max
 	as_user perf record -P tn -m 64K -e cpu-clock:u -C 0 2>&1 | tee "$TMP/tn"
 	grep -F "persistent session 'u65534.tn'" "$TMP/tn"
 	grep -F 'perf record -e persistent/u65534.tn/' "$TMP/tn"

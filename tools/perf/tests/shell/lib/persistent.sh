@@ -149,6 +149,24 @@ used_kib()
 	echo "$used"
 }
 
+as_user()
+{
+	setpriv --reuid=65534 --clear-groups --inh-caps=-all "$@"
+}
+
+# users_may_make NUMBER: of sessions, of whole CPUs; until the check that called it has ended
+users_may_make()
+{
+	local sysctl=/proc/sys/kernel paranoid max
+
+	paranoid=$(cat $sysctl/perf_event_paranoid) max=$(cat $sysctl/perf_persistent_max)
+	# shellcheck disable=SC2064 # the values of now
+	trap "echo $paranoid >$sysctl/perf_event_paranoid
+		echo $max >$sysctl/perf_persistent_max" EXIT
+	echo -1 >$sysctl/perf_event_paranoid
+	echo "$1" >$sysctl/perf_persistent_max
+}
+
 # The CPUs that are online, one a line.
 online_cpus()
 {
