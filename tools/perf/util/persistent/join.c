@@ -21,10 +21,11 @@
  * Without a name, only sessions of the user are joined. An event that root opened for the
  * session of another user would be charged to root, and asks more of its readers.
  *
- * The CPU is joined completely or not at all. Who is killed leaves a part of the events; the
- * next one opens the rest. Two that join the same CPU take turns, by flock() of a file of the
- * session in sysfs that only its owner can open. The side-band event comes last: until then,
- * this CPU is not one of the session, for those that join other CPUs.
+ * If an event cannot be opened or cannot join, those that have joined are taken back. If perf
+ * is killed, they stay, and the next perf opens the rest. Processes that join a CPU to the
+ * session take turns: each holds flock() of a file of the session in sysfs that only the owner
+ * of the session can open. The side-band event joins last. Until then, who joins another CPU
+ * does not take this one for a CPU of the session.
  */
 #include "persistent.h"
 #include "../cloexec.h"
@@ -42,11 +43,12 @@
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

@@ -176,11 +176,11 @@ static void tell_quota(struct strbuf *sb, const struct verdict_history *h,
 	if (!direct) {
 		strbuf_addstr(sb, " for ");
 		tell_shares(sb, h, &f->culprits);
-		strbuf_addstr(sb, ", which could run, and was held back");
+		strbuf_addstr(sb, ", which could run, and waited");
 	}
-	strbuf_addstr(sb, " while the CPU was idle: ");
-	strbuf_addstr(sb, fair ? "the CPU time of the cgroup was used up (cpu.max)" :
-		      "the CPU time of the real-time task was used up");
+	strbuf_addf(sb, " while the CPU was idle: a limit of CPU time held %s back, such as ",
+		    (direct ? f->victims.nr : f->culprits.nr) > 1 ? "them" : "it");
+	strbuf_addstr(sb, fair ? "cpu.max of the cgroup" : "the runtime of a real-time policy");
 }
 
 static void tell_changed(struct strbuf *sb, const struct verdict_history *h,
