@@ -40,10 +40,19 @@ field()
 	sed -n "s/^$1: //p;/^---/q" "$2"
 }
 
+# build PATCH NAME: what it names, and the kernel that its suite boots
 build()
 {
+	local where
+	where=$(field Suite "$1" | sed 's/^[!~]*//; s/[: ].*//')
+	build_words "$(field Build "$1")" "$2" || return
+	[ "$where" = host ] || build_words "kernel $where" "$2"
+}
+
+build_words()
+{
 	# shellcheck disable=SC2086 # a list of words
-	"$TREE/tools/testing/vm/build.sh" $1 >"$WORK/$2.build.log" 2>&1
+	"$TREE/tools/testing/vm/build.sh" $1 >>"$WORK/$2.build.log" 2>&1
 }
 
 # The suite that the patch names, of the tree as it is: 0 if it passes
@@ -67,19 +76,23 @@ caught_by()
 	echo "${text:-?}"
 }
 
-# A mutant that does not apply, or does not build, has tried nothing.
+# A mutant that does not apply, or does not build, or whose guest does not start, has tried
+# nothing.
 try()
 {
 	local patch=$1 name by status=1
 	name=$(basename "$patch" .patch)
+	rm -f "$WORK/$name.build.log"
 	copy_tree
 	if ! patch -s -p1 -F2 --no-backup-if-mismatch -d "$TREE" <"$patch" \
 		>"$WORK/$name.build.log" 2>&1; then
 		by="does not apply any more: $(head -n1 "$WORK/$name.build.log")"
-	elif ! build "$(field Build "$patch")" "$name"; then
+	elif ! build "$patch" "$name"; then
 		by="does not build: $WORK/$name.build.log"
 	elif run_suite "$patch" "$name"; then
 		by="NOTHING"
+	elif grep -qE 'vm\.sh: .* is not built' "$WORK/$name.log"; then
+		by="nothing, as its guest did not start: $WORK/$name.log"
 	else
 		status=0
 		by=$(caught_by "$WORK/$name.log")
@@ -97,8 +110,9 @@ try_whole()
 	suite=$(field Suite "$patch")
 	! grep -qxF "$suite" "$WORK/whole" || return 0
 	printf '%s\n' "$suite" >>"$WORK/whole"
+	rm -f "$WORK/whole-$name.build.log"
 	copy_tree
-	if build "$(field Build "$patch")" "whole-$name" && run_suite "$patch" "whole-$name"; then
+	if build "$patch" "whole-$name" && run_suite "$patch" "whole-$name"; then
 		tap_ok 0 "without a mutant: $suite"
 	else
 		tap_ok 1 "without a mutant: $suite"
@@ -113,7 +127,8 @@ main()
 	: >"$WORK/table"
 	: >"$WORK/whole"
 	copy_tree
-	build "selftests patched" selftests ||
+	rm -f "$WORK/selftests.build.log"
+	build_words "selftests patched" selftests ||
 		die "the tests do not build: $WORK/selftests.build.log"
 	for pattern; do
 		for patch in "$MUTANTS"/$pattern.patch; do

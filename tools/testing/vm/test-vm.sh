@@ -74,6 +74,17 @@ warning_seen()
 		expect 99 'kernel splat on debug: WARNING: '
 }
 
+# What a test causes on purpose is none; but it must be there, and all else must not.
+expected_seen()
+{
+	local cmd='echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT; true'
+	VARIANT=debug EXPECT=$'^WARNING: .*lkdtm\n' CMD=$cmd expect 0 '' &&
+		VARIANT=debug EXPECT='^WARNING: .*lkdtm_WARNING[+]' \
+			CMD="$cmd; ${cmd/WARNING/WARNING_MESSAGE}" \
+			expect 99 'splat on debug: WARNING: .*lkdtm_WARNING_MESSAGE' &&
+		EXPECT='^WARNING: ' CMD=true expect 99 'did not say what was expected: ^WARNING: '
+}
+
 leak_seen()
 {
 	# shellcheck disable=SC2016 # for the guest's shell
@@ -194,6 +205,7 @@ tap_run "a command without an end is stopped with status 124" time_out
 tap_run "a machine that dies gives 99" dead_machine
 tap_run "a machine that dies says of what" oops_told
 tap_run "a kernel WARNING gives 99 whatever the command said" warning_seen
+tap_run "a kernel WARNING that is expected must come" expected_seen
 tap_run "leaked kernel memory gives 99" leak_seen
 tap_run "an interrupt leaves no QEMU behind" interrupt
 tap_run "a profile counts each instruction, by function" profile_counts

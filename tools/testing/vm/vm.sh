@@ -11,6 +11,8 @@
 #                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
 #   APPEND='...'                 more of the kernel's command line
+#   EXPECT='...'                 what the kernel must say although it is a splat: an extended
+#                                regular expression in each line
 #   TIMEOUT=600                  seconds until the machine is stopped
 #   QEMU_EXTRA='...'             more of QEMU's own options
 #
@@ -28,6 +30,7 @@ SMP=${SMP:-2}
 ACCEL=${ACCEL:-single}
 ICOUNT=${ICOUNT:-}
 APPEND=${APPEND:-}
+EXPECT=${EXPECT:-}
 TIMEOUT=${TIMEOUT:-600}
 OUT=${OUT:-$BUILD/out}
 if [ "$VARIANT" = debug ]; then
@@ -44,7 +47,7 @@ fi
 # What init loads when ACCEL=multi, and why: see poke_again.c.
 POKE_AGAIN=$BUILD/$VARIANT/poke_again/poke_again.ko
 GUEST_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on"
+COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on nowatchdog"
 qemu=
 DIR=
 
@@ -146,7 +149,7 @@ start_qemu()
 {
 	local accel=(-accel "$(accel_options)") stdin
 	# QEMU closes the output port at the end of its stdin: give it one without end.
-	mkfifo "$DIR/stdin"
+	[ -p "$DIR/stdin" ] || mkfifo "$DIR/stdin"
 	exec {stdin}<>"$DIR/stdin"
 	[ -z "$ICOUNT" ] || accel+=(-icount "shift=0,sleep=off")
 	# shellcheck disable=SC2086 # QEMU_EXTRA is a list of words
@@ -194,6 +197,28 @@ last_words()
 	tr -d '\0\r' <"$CONSOLE" | sed -nE "s/^\[[^]]*\] (($what)[: ].*)/: \1/p" | head -n1
 }
 
+# Before init loads poke_again.ko, the fault of QEMU that this works around can end the boot.
+# Nothing of the test has run by then.
+dies_of_old_text()
+{
+	[ "$ACCEL" = multi ] && [ -z "$timed_out" ] && ! grep -qxa boots "$DIR/verdict" &&
+		[[ $(last_words) == ': Oops: int3'* ]]
+}
+
+# A guest that the emulator lets die in its boot is started anew, twice at most.
+run_qemu()
+{
+	local i
+	for i in 1 2 3; do
+		: >"$DIR/verdict"
+		start_qemu
+		wait_qemu
+		[ "$i" -lt 3 ] && dies_of_old_text || return 0
+		say "QEMU ran old text in the boot ($CONSOLE): it starts again"
+		mv "$CONSOLE" "${CONSOLE%.log}-$i.log"
+	done
+}
+
 show_console()
 {
 	say "the console's end ($CONSOLE):"
@@ -202,9 +227,15 @@ show_console()
 
 verdict()
 {
-	local splats status
+	local splats status missing='' pattern
 	splats=$(grep -a '^splat ' "$DIR/verdict" | cut -c7- || true)
 	status=$(sed -n 's/^exit //p' "$DIR/verdict" | tail -n1)
+	while IFS='' read -r pattern; do
+		# An empty one would match all.
+		[ -n "$pattern" ] || continue
+		grep -qaE -e "$pattern" <<<"$splats" || missing=$pattern
+		splats=$(grep -avE -e "$pattern" <<<"$splats" || true)
+	done <<<"$EXPECT"
 	if [ -n "$splats" ]; then
 		show_console
 		say "kernel splat on $VARIANT: $(head -n1 <<<"$splats")"
@@ -223,6 +254,11 @@ verdict()
 		cat "$DIR/qemu.err" >&2
 		show_console
 		say "the machine died before it could say how the command ended$(last_words)"
+		return 99
+	fi
+	if [ -n "$missing" ]; then
+		show_console
+		say "the kernel did not say what was expected: $missing"
 		return 99
 	fi
 	return "$status"
@@ -259,10 +295,8 @@ main()
 	DIR=$(mktemp -d "$BUILD/vm/run.XXXXXX")
 	CONSOLE=${CONSOLE:-$BUILD/vm/console-$VARIANT-${DIR##*.}.log}
 	ln -sfn "$CONSOLE" "$BUILD/vm/console-$VARIANT.log"
-	: >"$DIR/verdict"
 	make_initrd
-	start_qemu
-	wait_qemu
+	run_qemu
 	local rc=0
 	verdict || rc=$?
 	# The last hundred console logs are kept.
