@@ -3,8 +3,9 @@
 #
 # Build kernel and perf of the variants: base (untouched), patched, and debug
 # (patched, with every checker on). The products: build/VARIANT/bzImage,
-# build/VARIANT/bin/perf. What is up to date is left alone. Two more are built only where
-# they are named: base_preempt and patched_preempt, with preemption and the ORC unwinder.
+# build/VARIANT/bin/perf. What is up to date is left alone. Others are built only where they
+# are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, and
+# kcsan, the patched kernel with the detector of data races.
 #
 # usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail
@@ -12,6 +13,8 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 VM=$TOP/tools/testing/vm
+# The variants that are built only where they are named
+NAMED=(base_preempt patched_preempt kcsan)
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 # What a file includes is known from the compiler's own list of it, not by a second
@@ -36,7 +39,7 @@ unpack()
 	fi
 	enough_room 8
 	say "unpacking ${tarball##*/}"
-	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug" "$BUILD"/*_preempt
+	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug" "$BUILD/kcsan" "$BUILD"/*_preempt
 	mkdir -p "$BUILD/base"
 	tar -C "$BUILD/base" -xf "$tarball" ||
 		die "$tarball cannot be unpacked: if the disk is not full, it is damaged:" \
@@ -65,7 +68,7 @@ stage()
 		cp -al "$BUILD/base/src" "$BUILD/patched/src"
 		touch "$BUILD/patched/.copied"
 	fi
-	for variant in debug base_preempt patched_preempt; do
+	for variant in debug "${NAMED[@]}"; do
 		mkdir -p "$BUILD/$variant"
 		ln -sfn "../$(perf_of "$variant")/src" "$BUILD/$variant/src"
 	done
@@ -81,6 +84,7 @@ fragments()
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
 	debug)
+	kcsan) printf '%s\n' "$VM/config/patched.config" "$VM/config/kcsan.config" ;;
 		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
 			"$VM/config/debug.config"
 		;;
@@ -259,10 +263,9 @@ main()
 	[ $# -gt 0 ] || set -- "${VARIANTS[@]}"
 	build_init
 	for variant in "$@"; do
-		case " ${VARIANTS[*]} base_preempt patched_preempt " in
+		case " ${VARIANTS[*]} ${NAMED[*]} " in
 		*" $variant "*) ;;
-		*) die "no variant '$variant'; there are:" \
-			"${VARIANTS[*]} base_preempt patched_preempt" ;;
+		*) die "no variant '$variant'; there are: ${VARIANTS[*]} ${NAMED[*]}" ;;
 		esac
 		[ "$what" != configure ] || configure "$variant"
 		case $what in
