@@ -273,6 +273,23 @@ timehist_without_functions()
 	grep -q '\[unknown\] <- \[unknown\]' log
 }
 
+# "perf tools: Wake the side-band thread when it is to end": what its last poll() returned
+side_band_waits()
+{
+	local last
+	"$PERF" record -q -e syscalls:sys_enter_poll,syscalls:sys_exit_poll -o polls -- \
+		"$PERF" record -q -e dummy -o ends -- true >log 2>&1 || { cat log; return 2; }
+	"$PERF" script -i polls -F tid,event,trace >calls 2>log || { cat log; return 2; }
+	last=$(awk '/enter.*timeout_msecs: 0x0*3e8$/ { thread = $1 }
+		    /exit/ && $1 == thread { last = $NF }
+		    END { print last }' calls)
+	case $last in
+	0x0) return 0 ;;
+	0x1) return 1 ;;
+	*) cat calls; return 2 ;;
+	esac
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -293,7 +310,7 @@ for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
 		string_without_end arguments_without_memory siblings_without_names \
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
-		lock_without_kernel_map timehist_without_functions; do
+		lock_without_kernel_map timehist_without_functions side_band_waits; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
