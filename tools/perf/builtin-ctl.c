@@ -196,22 +196,15 @@ static void print_list_prometheus(const struct persistent_entry *entries, int nr
 /* The window of the session, if this user may read it. */
 static void entry__add_window(struct persistent_entry *entry)
 {
-	struct persistent_session *session = persistent_session__open_id(entry->id);
 	struct persistent_window window;
-	struct evlist *evlist;
 
-	if (IS_ERR(session))
+	if (persistent__window(entry->id, &window) || !window.newest)
 		return;
 
-	evlist = persistent_session__new_evlist(session);
-	if (evlist && !persistent_session__window(session, evlist, &window) && window.newest) {
-		entry->oldest = window.oldest;
-		entry->newest = window.newest;
-		if (asprintf(&entry->window, "%.3f", window__seconds(&window)) < 0)
-			entry->window = NULL;
-	}
-	evlist__delete(evlist);
-	persistent_session__close(session);
+	entry->oldest = window.oldest;
+	entry->newest = window.newest;
+	if (asprintf(&entry->window, "%.3f", window__seconds(&window)) < 0)
+		entry->window = NULL;
 }
 
 /* Weak defaults for perf without the flight recorder, and without black boxes. */
@@ -335,7 +328,7 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 			scnprintf(seconds, sizeof(seconds), "%.3f", window__seconds(&window));
 		printf("%4s  %5u  %6u  %9llu  %9s  %-11s  %s%s%s%s\n", cpu, event->index,
 		       event->buffer_index, (unsigned long long)event->data_size / 1024, seconds,
-		       persistent__state_name(event->state), name ?: "?", more,
+		       persistent__state_name(event->state, event->flags), name ?: "?", more,
 		       cgroup ? " in cgroup " : "", cgroup ?: "");
 		free(cgroup);
 		free(name);
@@ -363,7 +356,8 @@ static void print_info_json(const struct persistent_session *s, struct evlist *e
 		json_writer__number(&w, "index", event->index);
 		json_writer__number(&w, "buffer", event->buffer_index);
 		json_writer__number(&w, "data_size", event->data_size);
-		json_writer__string(&w, "state", persistent__state_name(event->state));
+		json_writer__string(&w, "state",
+				    persistent__state_name(event->state, event->flags));
 		json_writer__bool(&w, "sideband", persistent_event__is_sideband(event));
 		json_writer__bool(&w, "task", event->cpu < 0 ||
 				  event->flags & PERF_PERSISTENT_INFO_TASK);

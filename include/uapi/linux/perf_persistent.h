@@ -183,6 +183,8 @@ struct perf_persistent_session_info {
  * @state: PERF_PERSISTENT_STATE_* bits
  * @event_id: the event's id, as %PERF_EVENT_IOC_ID returns it
  * @data_size: size of the data area of the event's ring buffer in bytes
+ * @sample_type: perf_event_attr::sample_type of the event, which tells where in a record its
+ *      id and its time are
  */
 struct perf_persistent_entry {
 	__s32		cpu;
@@ -191,9 +193,11 @@ struct perf_persistent_entry {
 	__u32		state;
 	__aligned_u64	event_id;
 	__aligned_u64	data_size;
+	__aligned_u64	sample_type;
 };
 
 #define PERF_PERSISTENT_ENTRY_SIZE_VER0		32
+#define PERF_PERSISTENT_ENTRY_SIZE_VER1		40	/* up to sample_type */
 
 /**
  * struct perf_persistent_list - argument of %PERF_EVENT_IOC_SESSION_LIST

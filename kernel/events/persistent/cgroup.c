@@ -45,11 +45,11 @@
  *
  *	cgroup_mutex			perf_persistent_mutex		a reader
  *
- *	kill_css(): STORE CSS_DYING	UNCLAIM: STORE the list of	poll_wait()
- *	after a grace period:		  followers			(D) LOAD ended
+ *	kill_css(): STORE CSS_DYING	UNCLAIM: STORE the number	poll_wait()
+ *	after a grace period:		  of followers			(D) LOAD ended
  *	  css_offline():		(B) smp_mb()
  *	(A) smp_mb()			LOAD CSS_DYING: queue the work
- *	LOAD the list of followers:
+ *	LOAD the number of followers:
  *	  queue the work		the work:
  *					  retire the events
  *					  wait for a grace period
@@ -64,8 +64,17 @@
  * cpu_hotplug_lock.
  *
  * A follower is a member of a session that is not claimed, and not told to have ended.
- * perf_persistent_followers has them, so that cgroups that come and go cost one
- * load while there are none, and each follower is retired, and its readers woken, once.
+ * perf_persistent_followers has them all, so that each is retired, and its readers woken,
+ * once. perf_cgroup::nr_followers is how many of them follow this cgroup. While there are none,
+ * the end of a cgroup costs one load, however many events follow others; if there are some, the
+ * work looks at all followers.
+ *
+ * The number is in the perf_cgroup, which the event of each follower holds, and changes where
+ * the list does, with perf_persistent_mutex held. css_offline() loads it without, as it cannot
+ * take that mutex. It does not miss a follower: a member that is added while it looks finds
+ * CSS_DYING, by A and B. If it finds one that is just taken off the list, the work has nothing
+ * to do. A cgroup that gets the controller again has another css, whose number begins at 0; the
+ * css of a root, which may move to another hierarchy with its followers, is never offline.
  *
  *  - perf_event_retire() takes the event off its context: context switches on its CPU cost
  *    what they cost without it. It keeps css, count and buffer. It cannot be enabled again,
@@ -78,8 +87,8 @@
  *  - A frozen session: the same. Its state is GONE and FROZEN.
  *
  * Locks: perf_persistent_mutex, cgroup_mutex are not taken below each other. The former
- * protects perf_persistent_followers; css_offline() reads whether it is empty without it.
- * fdinfo takes cgroup_mutex, with none of our locks held.
+ * protects perf_persistent_followers, and stores to perf_cgroup::nr_followers. fdinfo takes
+ * cgroup_mutex, with none of our locks held.
  *
  * Who may read
  * ------------
@@ -115,6 +124,27 @@ static bool perf_persistent_cgroup_dying(struct perf_persistent_event *pe)
 	return data_race(pe->event->cgrp->css.flags) & CSS_DYING;
 }
 
+static void perf_persistent_add_follower(struct perf_persistent_event *pe)
+{
+	struct perf_cgroup *cgrp = pe->event->cgrp;
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	list_add(&pe->follower_entry, &perf_persistent_followers);
+	/* perf_persistent_cgroup_offline() loads it without the mutex. */
+	WRITE_ONCE(cgrp->nr_followers, cgrp->nr_followers + 1);
+}
+
+static void perf_persistent_del_follower(struct perf_persistent_event *pe)
+{
+	struct perf_cgroup *cgrp = pe->event->cgrp;
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	list_del_init(&pe->follower_entry);
+	WRITE_ONCE(cgrp->nr_followers, cgrp->nr_followers - 1);
+}
+
 static void perf_persistent_retire_all(struct work_struct *work)
 {
 	struct perf_persistent_event *pe, *tmp;
@@ -125,7 +155,8 @@ static void perf_persistent_retire_all(struct work_struct *work)
 	list_for_each_entry_safe(pe, tmp, &perf_persistent_followers, follower_entry) {
 		if (perf_persistent_cgroup_dying(pe)) {
 			perf_event_retire(pe->event);
-			list_move_tail(&pe->follower_entry, &retired);
+			perf_persistent_del_follower(pe);
+			list_add_tail(&pe->follower_entry, &retired);
 		}
 		cond_resched();
 	}
@@ -169,7 +200,7 @@ void perf_persistent_follow_cgroup(struct perf_persistent_event *pe)
 	if (!pe->event->cgrp)
 		return;
 
-	list_add(&pe->follower_entry, &perf_persistent_followers);
+	perf_persistent_add_follower(pe);
 	/* B, matches A in perf_persistent_cgroup_offline(): see above */
 	smp_mb();
 	if (perf_persistent_cgroup_dying(pe))
@@ -184,19 +215,21 @@ void perf_persistent_leave_cgroup(struct perf_persistent_event *pe)
 {
 	lockdep_assert_held(&perf_persistent_mutex);
 
-	list_del_init(&pe->follower_entry);
+	if (!list_empty(&pe->follower_entry))
+		perf_persistent_del_follower(pe);
 }
 
 /**
  * perf_persistent_cgroup_offline - a cgroup has gone
+ * @cgrp: the cgroup
  *
  * Context: cgroup_mutex is held.
  */
-void perf_persistent_cgroup_offline(void)
+void perf_persistent_cgroup_offline(struct perf_cgroup *cgrp)
 {
 	/* A, matches B in perf_persistent_follow_cgroup(): see above */
 	smp_mb();
-	if (!list_empty(&perf_persistent_followers))
+	if (READ_ONCE(cgrp->nr_followers))
 		schedule_work(&perf_persistent_retire_work);
 }
 

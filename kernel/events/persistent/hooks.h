@@ -53,7 +53,7 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 			 int group_fd, unsigned long flags);
 long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg);
 bool perf_persistent_release(struct perf_event *event);
-void perf_persistent_cgroup_offline(void);
+void perf_persistent_cgroup_offline(struct perf_cgroup *cgrp);
 
 #else /* !CONFIG_PERF_PERSISTENT */
 
@@ -91,7 +91,7 @@ static inline bool perf_persistent_release(struct perf_event *event)
 	return false;
 }
 
-static inline void perf_persistent_cgroup_offline(void) { }
+static inline void perf_persistent_cgroup_offline(struct perf_cgroup *cgrp) { }
 
 #endif /* CONFIG_PERF_PERSISTENT */
 

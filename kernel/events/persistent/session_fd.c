@@ -77,13 +77,14 @@ static void perf_persistent_check_session_abi(void)
 	CHECK_OFFSET(perf_persistent_list, __reserved, 12);
 	CHECK_OFFSET(perf_persistent_list, entries, 16);
 
-	BUILD_BUG_ON(sizeof(struct perf_persistent_entry) != PERF_PERSISTENT_ENTRY_SIZE_VER0);
+	BUILD_BUG_ON(sizeof(struct perf_persistent_entry) != PERF_PERSISTENT_ENTRY_SIZE_VER1);
 	CHECK_OFFSET(perf_persistent_entry, cpu, 0);
 	CHECK_OFFSET(perf_persistent_entry, index, 4);
 	CHECK_OFFSET(perf_persistent_entry, buffer_index, 8);
 	CHECK_OFFSET(perf_persistent_entry, state, 12);
 	CHECK_OFFSET(perf_persistent_entry, event_id, 16);
 	CHECK_OFFSET(perf_persistent_entry, data_size, 24);
+	CHECK_OFFSET(perf_persistent_entry, sample_type, 32);
 }
 
 static void perf_persistent_fill_session(struct perf_persistent_session *s,
@@ -167,6 +168,7 @@ static void perf_persistent_fill_list(struct perf_persistent_session *s,
 				.state		= perf_persistent_event_state(pe),
 				.event_id	= pe->event->id,
 				.data_size	= perf_data_size(pe->rb),
+				.sample_type	= pe->event->attr.sample_type,
 			};
 		}
 		list->nr++;

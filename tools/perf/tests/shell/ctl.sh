@@ -539,6 +539,31 @@ tells_the_window()
 	perf ctl -d tv
 }
 
+# opens_of COMMAND...: prints its calls of perf_event_open(); its output is in $TMP/list
+opens_of()
+{
+	perf stat -x, -e syscalls:sys_enter_perf_event_open -o "$TMP/opens" -- "$@" >"$TMP/list"
+	awk -F, '/perf_event_open/ { print $1 }' "$TMP/opens"
+}
+
+# The events of a CPU share a buffer. What the list shows of the window needs one of them.
+opens_buffers_alone()
+{
+	local one three
+
+	perf record -q -P tw -e cpu-clock -C 0
+	perf test -w noploop 1
+	one=$(opens_of perf ctl -l)
+	perf record -q -P tw --replace -e cpu-clock -e task-clock,page-faults -C 0
+	perf test -w noploop 1
+	three=$(opens_of perf ctl -l)
+	echo "opened: $one with one event, $three with three"
+	grep -qE '^tw +[0-9]+ +0 +[0-9,-]+ +[0-9]+ +[0-9]+ +[0-9]+\.[0-9]+ +runs$' "$TMP/list"
+	[ "$one" -gt 0 ]
+	[ "$three" = "$one" ]
+	perf ctl -d tw
+}
+
 strangers_see_names_alone()
 {
 	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl -l | tee "$TMP/list"
@@ -633,6 +658,8 @@ ends_on_an_older_kernel()
 	EOF
 	gcc -D_GNU_SOURCE -Wall -shared -fPIC -o "$TMP/older.so" "$TMP/older.c" -ldl
 	perf record -q -P td -e cpu-clock -a
+	perf test -w noploop 1
+	LD_PRELOAD=$TMP/older.so perf ctl -l | grep -E '^td .* [0-9]+\.[0-9]+ +runs$'
 	fails 1 'this kernel cannot freeze' env LD_PRELOAD="$TMP/older.so" perf ctl --freeze td
 	LD_PRELOAD=$TMP/older.so perf ctl -d td | grep -qx "session 'td' ended"
 	lacks '^td$' sessions
@@ -816,6 +843,7 @@ else
 fi
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
+check "-l opens one event of each buffer" opens_buffers_alone
 check "of others' sessions one sees the names alone" strangers_see_names_alone
 if [ -e "$TOOLS/perf/perf-completion.sh" ]; then
 	check "the shell completes the names of sessions" completes_names

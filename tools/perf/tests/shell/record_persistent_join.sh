@@ -141,7 +141,7 @@ refuses_cgroups()
 	# Of a cgroup that has gone, there is nothing more to record.
 	rmdir $group
 	for _ in {1..300}; do
-		! has 'task gone .*in cgroup' perf ctl -i jg >/dev/null || break
+		! has 'cgroup gone .*in cgroup' perf ctl -i jg >/dev/null || break
 		sleep 0.1
 	done
 	has "'jg' records on CPU 1: 1 events" perf ctl --join-cpu=1

@@ -256,7 +256,7 @@ leaves_no_memory()
 	# Free pages of a CPU's lists move by some MiB: less than half of one session.
 	kib=$((16384 * $(online_cpus | wc -l)))
 	for _ in 1 2 3 4; do
-		perf record -q -P tl -m 16M -e cpu-clock -a
+		perf record -q -P tl -m 16M -e cpu-clock -F 199 -a
 		perf ctl -d tl
 	done
 	after=$(used_kib $((before + kib / 2)))

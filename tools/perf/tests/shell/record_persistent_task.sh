@@ -221,10 +221,16 @@ adds_cpus()
 	perf ctl -d tc
 }
 
+# As the owner of the session, who may not record a CPU.
+without_privileges()
+{
+	setpriv --bounding-set -all --inh-caps -all "$@"
+}
+
 # -G: the tasks of a cgroup, and what is left when it was removed.
 follows_cgroup()
 {
-	local group=/sys/fs/cgroup/perf_persistent
+	local group=/sys/fs/cgroup/perf_persistent task other
 
 	# Until a controller was given to cgroups once, they do not have perf's either.
 	echo +memory >/sys/fs/cgroup/cgroup.subtree_control || true
@@ -233,19 +239,36 @@ follows_cgroup()
 	has '^ *0 +1 +1 +512 .* runs +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
 	lacks 'side-band.*cgroup' perf ctl -i tg
 	has '"cgroup": *"/perf_persistent"' perf ctl -i tg --json
-	bash -c 'echo 0 >"$0/cgroup.procs"; exec perf test -w noploop 1' "$group"
+	# Beside it there is one that is not in the cgroup.
+	perf test -w noploop 1 >/dev/null 2>&1 &
+	other=$!
+	bash -c 'echo 0 >"$0/cgroup.procs"; exec perf test -w noploop 1' "$group" >/dev/null 2>&1 &
+	task=$!
+	wait "$task"
+	wait "$other"
 	for _ in {1..300}; do
 		! rmdir "$group" || break
 		sleep 0.1
 	done
-	has_state tg 'task gone'
-	has '^ *0 +1 +1 +512 .* task gone +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
-	perf record -e persistent/tg/ -N -o "$TMP/g" 2>/dev/null
+	has_state tg 'cgroup gone'
+	has '^ *0 +1 +1 +512 .* cgroup gone +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
+	has '"state": *"cgroup gone"' perf ctl -l --json
+	has '"state": *"cgroup gone"' perf ctl -i tg --json
+	# Who may not open its events is not told what has gone.
+	has '^tg .* gone$' without_privileges perf ctl -l
+	lacks '(task|cgroup) gone' without_privileges perf ctl -l
+	perf record -e persistent/tg/ -N -o "$TMP/g" 2>&1 | tee "$TMP/log"
+	grep -qE 'CPU [0-9]+: samples: .* cgroup gone' "$TMP/log"
 	"$BASE_PERF" script -i "$TMP/g" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' |
-		sort | uniq -c | sort -rn | tee "$TMP/who" | head -n 20
+		sort | uniq -c | sort -rn >"$TMP/who"
+	head -n 20 "$TMP/who"
 	grep -qE ' perf noploop' "$TMP/who"
-	# A task that has its name from before the session began has none.
-	not grep -qvE ' (perf|bash|:[0-9]+) ' "$TMP/who"
+	# Of that task alone. Its parent may reap it on another CPU between exit_notify() and its
+	# last context switch. It has no pid then, and perf_event_pid() returns -1.
+	"$BASE_PERF" script -i "$TMP/g" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c |
+		tee "$TMP/pids"
+	grep -qE "^ *[0-9]+ $task\$" "$TMP/pids"
+	not grep -vE "^ *[0-9]+ ($task|-1)\$" "$TMP/pids"
 	perf ctl -d tg
 }
 

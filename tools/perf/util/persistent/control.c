@@ -9,10 +9,8 @@
  */
 #include "persistent.h"
 #include "../cap.h"
-#include "../cloexec.h"
 #include "../debug.h"
 #include "../evsel.h"
-#include "../perf-sys.h"
 
 #include <linux/err.h>
 #include <linux/capability.h>
@@ -22,26 +20,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-/**
- * persistent__open_session - open a session as a whole
- * @id: its id
- *
- * Return: an fd for PERF_EVENT_IOC_SESSION_*, or a negative errno; -ENOENT also on a
- * kernel that does not know it.
- */
-int persistent__open_session(u64 id)
-{
-	struct perf_event_attr attr = {
-		.type	 = PERF_TYPE_PERSISTENT,
-		.size	 = sizeof(attr),
-		.config	 = id,
-		.config1 = PERF_PERSISTENT_SESSION,
-	};
-	int fd = sys_perf_event_open(&attr, -1, -1, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
 
 /* May this user freeze and end it? */
 bool persistent__may_control(const struct perf_persistent_session_info *info)
@@ -87,7 +65,7 @@ static void print_error(const char *verb, const char *what, int err)
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		pr_err("No permission to %s the persistent session '%s': this requires its owner or CAP_SYS_ADMIN.\n",
+		pr_err("No permission to %s the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_SYS_ADMIN.\n",
 		       verb, what);
 		break;
 	case -EALREADY:

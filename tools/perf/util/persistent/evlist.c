@@ -154,6 +154,78 @@ struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
 	return NULL;
 }
 
+/* An event that has the sample type, and nothing else that matters for the place of a time */
+static struct evsel *evlist__findnew_type(struct evlist *evlist, u64 sample_type, bool id_all)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_DUMMY,
+		.size		= sizeof(attr),
+		.sample_type	= sample_type,
+		.sample_id_all	= id_all,
+	};
+
+	return evlist__findnew_attr(evlist, &attr);
+}
+
+static int evsel__add_listed_ids(struct evsel *evsel, struct evlist *evlist,
+				 const struct perf_persistent_entry *entries, u32 nr)
+{
+	u64 sample_type = evsel->core.attr.sample_type;
+	int ids = 0;
+
+	for (u32 i = 0; i < nr; i++)
+		ids += entries[i].sample_type == sample_type;
+
+	if (perf_evsel__alloc_id(&evsel->core, ids, 1))
+		return -ENOMEM;
+
+	ids = 0;
+	for (u32 i = 0; i < nr; i++) {
+		if (entries[i].sample_type == sample_type)
+			perf_evlist__id_add(&evlist->core, &evsel->core, ids++, 0,
+					    entries[i].event_id);
+	}
+	return 0;
+}
+
+/**
+ * persistent_entries__new_evlist - create an evlist that parses the times of records
+ * @entries: the events of a session, as PERF_EVENT_IOC_SESSION_LIST tells them
+ * @nr: how many
+ * @id_all: sample_id_all of the events
+ *
+ * It has an event for each sample type. That is enough for persistent_record_time().
+ *
+ * Return: the evlist, to be freed with evlist__delete(), or NULL if there is no memory or
+ * the records cannot be told apart
+ */
+struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry *entries,
+					      u32 nr, bool id_all)
+{
+	struct evlist *evlist = evlist__new();
+	struct evsel *evsel;
+
+	if (!evlist)
+		return NULL;
+
+	for (u32 i = 0; i < nr; i++) {
+		if (!evlist__findnew_type(evlist, entries[i].sample_type, id_all))
+			goto out_delete;
+	}
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__add_listed_ids(evsel, evlist, entries, nr))
+			goto out_delete;
+	}
+	evlist__set_id_pos(evlist);
+	if (evlist__valid_sample_type(evlist))
+		return evlist;
+
+out_delete:
+	evlist__delete(evlist);
+	return NULL;
+}
+
 /**
  * persistent_record_time - get the time of a record
  * @event: a record

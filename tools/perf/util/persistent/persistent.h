@@ -121,13 +121,14 @@ bool persistent__is_readable(const char *name);
 char *persistent__region(const char *name);
 const char *persistent__name_error(const char *name);
 const char *persistent__new_name_error(const char *name);
-const char *persistent__state_name(u32 state);
+const char *persistent__state_name(u32 state, u32 flags);
 
 bool evsel__is_persistent(const struct evsel *evsel);
 struct persistent_session *persistent_session__open(const char *what);
 struct persistent_session *persistent_session__open_id(u64 id);
 int persistent_session__claim(struct persistent_session *session);
 int persistent__open_session(u64 id);
+int persistent__list_events(u64 id, struct perf_persistent_entry **entries);
 bool persistent__may_control(const struct perf_persistent_session_info *info);
 const char *persistent__freeze_reason(u32 reason);
 int persistent__end(const char *what, struct perf_persistent_session_info *info);
@@ -135,15 +136,19 @@ int persistent__freeze(const char *what, struct perf_persistent_session_info *in
 int persistent__thaw(const char *what, struct perf_persistent_session_info *info);
 int persistent__join_cpus(const char *cpus, const char **names, int nr);
 void persistent_session__close(struct persistent_session *session);
+int persistent_event__open(u64 id, int cpu, u32 index, struct persistent_event *event);
 bool persistent_event__is_sideband(const struct persistent_event *event);
 char *persistent_event__cgroup(const struct persistent_event *event);
 
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
+struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry *entries,
+					      u32 nr, bool id_all);
 bool persistent_record_time(const union perf_event *event, void *data, __u64 *time);
 int persistent_event__window(const struct persistent_event *event, struct evlist *evlist,
 			     struct persistent_window *window);
 int persistent_session__window(struct persistent_session *ps, struct evlist *evlist,
 			       struct persistent_window *window);
+int persistent__window(u64 id, struct persistent_window *window);
 bool persistent_window__find_oldest(const void *bytes, size_t len, bool wrapped,
 				    struct evlist *evlist, u64 newest, __u64 *oldest);
 

@@ -199,7 +199,8 @@ static void buffer__print(const struct persistent_buffer *buf)
 	if (buf->event->state & PERF_PERSISTENT_STATE_OFFLINE)
 		fprintf(stderr, ", CPU offline");
 	if (buf->event->state & PERF_PERSISTENT_STATE_GONE)
-		fprintf(stderr, ", task gone");
+		fprintf(stderr, ", %s gone",
+			buf->event->flags & PERF_PERSISTENT_INFO_CGROUP ? "cgroup" : "task");
 	fprintf(stderr, " ]\n");
 
 	if (verbose > 0) {

@@ -168,13 +168,17 @@ bool persistent__id_exists(u64 id)
 	return exists;
 }
 
-/* The state of an event or of a session as text. */
-const char *persistent__state_name(u32 state)
+/**
+ * persistent__state_name - the state of an event or of a session as text
+ * @state: PERF_PERSISTENT_STATE_* bits
+ * @flags: PERF_PERSISTENT_INFO_* bits of the event; of a session, those of an event that has gone
+ */
+const char *persistent__state_name(u32 state, u32 flags)
 {
 	if (state & PERF_PERSISTENT_STATE_FROZEN)
 		return "frozen";
 	if (state & PERF_PERSISTENT_STATE_GONE)
-		return "task gone";
+		return flags & PERF_PERSISTENT_INFO_CGROUP ? "cgroup gone" : "task gone";
 	if (state & PERF_PERSISTENT_STATE_OFFLINE)
 		return "CPU offline";
 	if (state & PERF_PERSISTENT_STATE_DISABLED)
@@ -182,18 +186,44 @@ const char *persistent__state_name(u32 state)
 	return "runs";
 }
 
+/* The flags of the first event that has gone: the state of a session does not have them. */
+static bool find_gone_flags(u64 id, u32 *flags)
+{
+	struct perf_persistent_entry *entries;
+	struct persistent_event event;
+	int nr = persistent__list_events(id, &entries);
+	bool found = false;
+
+	for (int i = 0; i < nr; i++) {
+		if (!(entries[i].state & PERF_PERSISTENT_STATE_GONE))
+			continue;
+		found = !persistent_event__open(id, entries[i].cpu, entries[i].index, &event);
+		if (found) {
+			*flags = event.flags;
+			close(event.fd);
+		}
+		break;
+	}
+	free(entries);
+	return found;
+}
+
 /* The combined state of its events. */
-static char *session_state(const char *name)
+static char *session_state(const char *name, u64 id)
 {
 	char *str = session_file(name, "state");
-	u32 state;
+	u32 state, flags = 0;
 
 	if (!str)
 		return NULL;
 
 	state = strtoul(str, NULL, 0);
 	free(str);
-	return strdup(persistent__state_name(state));
+	/* What has gone is known to those who may read the session. */
+	if ((state & PERF_PERSISTENT_STATE_GONE) && !(state & PERF_PERSISTENT_STATE_FROZEN) &&
+	    !find_gone_flags(id, &flags))
+		return strdup("gone");
+	return strdup(persistent__state_name(state, flags));
 }
 
 static int entry_cmp(const void *a, const void *b)
@@ -258,7 +288,7 @@ int persistent__list(struct persistent_entry **entries, int *nr)
 		e.memory    = session_file(d->d_name, "memory");
 		e.owner	    = session_file(d->d_name, "owner");
 		e.region    = session_file(d->d_name, "region");
-		e.state	    = session_state(d->d_name);
+		e.state	    = session_state(d->d_name, e.id);
 		/* The session has ended in the meantime: drop what was read. */
 		if (!persistent__find_id(d->d_name, &id) || id != e.id) {
 			entry__exit(&e);
@@ -373,40 +403,78 @@ static int open_consumer(u64 id, int cpu, u32 index)
 	return fd < 0 ? -errno : fd;
 }
 
-static int session__add(struct persistent_session *session, int fd, u32 *nr_on_cpu)
+static int describe_event(int fd, struct perf_persistent_info *info,
+			  struct persistent_event *event)
 {
-	struct perf_persistent_info info = { .size = sizeof(info) };
-	struct persistent_event *events, *event;
 	union {
 		struct perf_event_attr	attr;
 		char			room[PERSISTENT_ATTR_ROOM];
 	} u = { };
 
-	info.attr_ptr  = (unsigned long)&u;
-	info.attr_size = sizeof(u);
-	if (ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, &info))
+	*info = (struct perf_persistent_info) {
+		.size	   = sizeof(*info),
+		.attr_ptr  = (unsigned long)&u,
+		.attr_size = sizeof(u),
+	};
+	if (ioctl(fd, PERF_EVENT_IOC_PERSISTENT_INFO, info))
 		return -errno;
 
 	/* An attr that this perf does not know cannot be written to a file. */
 	u.attr.size = min_t(u32, u.attr.size, sizeof(u.attr));
+
+	*event = (struct persistent_event) {
+		.fd	      = fd,
+		.cpu	      = info->cpu,
+		.index	      = info->index,
+		.buffer_index = info->buffer_index,
+		.state	      = info->state,
+		.flags	      = info->flags,
+		.id	      = info->event_id,
+		.data_size    = info->data_size,
+		.attr	      = u.attr,
+	};
+	return 0;
+}
+
+/**
+ * persistent_event__open - open one event of a session for reading
+ * @id: the session's id
+ * @cpu: the event's CPU, or -1
+ * @index: its index there
+ * @event: out: the event; close() its fd
+ *
+ * Return: 0, or a negative errno; -ENOENT if there is no such event, or none any more
+ */
+int persistent_event__open(u64 id, int cpu, u32 index, struct persistent_event *event)
+{
+	struct perf_persistent_info info;
+	int fd = open_consumer(id, cpu, index), err;
+
+	if (fd < 0)
+		return fd;
+
+	err = describe_event(fd, &info, event);
+	if (err)
+		close(fd);
+	return err;
+}
+
+static int session__add(struct persistent_session *session, int fd, u32 *nr_on_cpu)
+{
+	struct persistent_event *events, event;
+	struct perf_persistent_info info;
+	int err;
+
+	err = describe_event(fd, &info, &event);
+	if (err)
+		return err;
 
 	events = realloc(session->events, (session->nr_events + 1) * sizeof(*events));
 	if (!events)
 		return -ENOMEM;
 
 	session->events = events;
-	event = &events[session->nr_events++];
-	*event = (struct persistent_event) {
-		.fd	      = fd,
-		.cpu	      = info.cpu,
-		.index	      = info.index,
-		.buffer_index = info.buffer_index,
-		.state	      = info.state,
-		.flags	      = info.flags,
-		.id	      = info.event_id,
-		.data_size    = info.data_size,
-		.attr	      = u.attr,
-	};
+	events[session->nr_events++] = event;
 
 	session->id = info.id;
 	session->owner = info.owner_uid;
@@ -512,6 +580,64 @@ static int session__count(const struct persistent_session *session)
 
 	free(str);
 	return nr;
+}
+
+/**
+ * persistent__open_session - open a session as a whole
+ * @id: its id
+ *
+ * Return: an fd for PERF_EVENT_IOC_SESSION_*, or a negative errno; -ENOENT also on a
+ * kernel that does not know it.
+ */
+int persistent__open_session(u64 id)
+{
+	struct perf_event_attr attr = {
+		.type	 = PERF_TYPE_PERSISTENT,
+		.size	 = sizeof(attr),
+		.config	 = id,
+		.config1 = PERF_PERSISTENT_SESSION,
+	};
+	int fd = sys_perf_event_open(&attr, -1, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/**
+ * persistent__list_events - list the events of a session
+ * @id: its id
+ * @entries: out: the events by CPU and index, to be freed
+ *
+ * Return: their number, or a negative errno; -ENOENT also on a kernel without the call
+ */
+int persistent__list_events(u64 id, struct perf_persistent_entry **entries)
+{
+	struct perf_persistent_list list = {
+		.size	    = sizeof(list),
+		.entry_size = sizeof(**entries),
+	};
+	int fd = persistent__open_session(id), err = 0;
+	void *room;
+
+	*entries = NULL;
+	if (fd < 0)
+		return fd;
+
+	/* The number is known when there is no room for them. More may join meanwhile. */
+	while (!err && ioctl(fd, PERF_EVENT_IOC_SESSION_LIST, &list)) {
+		err = errno == E2BIG ? 0 : -errno;
+		room = err ? NULL : realloc(*entries, list.nr * sizeof(**entries));
+		if (!err && !room)
+			err = -ENOMEM;
+		if (!err) {
+			*entries = room;
+			list.entries = (unsigned long)room;
+		}
+	}
+	close(fd);
+	if (!err)
+		return list.nr;
+	zfree(entries);
+	return err;
 }
 
 /**

@@ -26,13 +26,16 @@
 #include "persistent.h"
 #include "../evlist.h"
 
+#include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/time64.h>
 #include <perf/event.h>
 #include <perf/snapshot.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Bytes to copy at first and then; if the buffer is not larger than that, all. */
 static const size_t parts[] = { 16 * 1024, 512 * 1024 };
@@ -197,6 +200,25 @@ out_delete:
 	return err;
 }
 
+/* Adds the window of a buffer. @first: the earliest oldest one so far */
+static void add_window(struct persistent_window *window, u64 *first,
+		       const struct persistent_window *one)
+{
+	if (!one->newest)
+		return;
+	*first = min(*first, one->oldest);
+	window->newest = max(window->newest, one->newest);
+	window->wrapped |= one->wrapped;
+	if (one->wrapped)
+		window->oldest = max(window->oldest, one->oldest);
+}
+
+static void finish_window(struct persistent_window *window, u64 first)
+{
+	if (!window->wrapped && window->newest)
+		window->oldest = first;
+}
+
 /**
  * persistent_session__window - get the time for which there are samples of all CPUs
  * @ps: the session
@@ -223,15 +245,82 @@ int persistent_session__window(struct persistent_session *ps, struct evlist *evl
 			continue;
 
 		err = persistent_event__window(event, evlist, &one);
-		if (err || !one.newest)
-			continue;
-		first = min(first, one.oldest);
-		window->newest = max(window->newest, one.newest);
-		window->wrapped |= one.wrapped;
-		if (one.wrapped)
-			window->oldest = max(window->oldest, one.oldest);
+		if (!err)
+			add_window(window, &first, &one);
 	}
-	if (!window->wrapped && window->newest)
-		window->oldest = first;
+	finish_window(window, first);
+	return err;
+}
+
+static int open_whole(u64 id, struct persistent_window *window)
+{
+	struct persistent_session *session = persistent_session__open_id(id);
+	struct evlist *evlist;
+	int err;
+
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+
+	evlist = persistent_session__new_evlist(session);
+	err = evlist ? persistent_session__window(session, evlist, window) : -errno;
+	evlist__delete(evlist);
+	persistent_session__close(session);
+	return err;
+}
+
+static int window_of_buffers(u64 id, const struct perf_persistent_entry *entries, u32 nr,
+			     struct persistent_window *window)
+{
+	struct evlist *evlist = NULL;
+	struct persistent_window one;
+	struct persistent_event event;
+	u64 first = ULLONG_MAX;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < nr; i++) {
+		if (entries[i].buffer_index != entries[i].index)
+			continue;
+
+		err = persistent_event__open(id, entries[i].cpu, entries[i].index, &event);
+		if (err)
+			break;
+		if (!persistent_event__is_sideband(&event)) {
+			if (!evlist)
+				evlist = persistent_entries__new_evlist(entries, nr,
+									event.attr.sample_id_all);
+			err = evlist ? persistent_event__window(&event, evlist, &one) : -EINVAL;
+			if (!err)
+				add_window(window, &first, &one);
+		}
+		close(event.fd);
+	}
+	finish_window(window, first);
+	evlist__delete(evlist);
+	return err;
+}
+
+/**
+ * persistent__window - get the time for which a session has samples of all CPUs
+ * @id: its id
+ * @window: out: the times; both 0 if there are no samples
+ *
+ * It opens one event of each buffer; the kernel's list tells what it needs to know of the
+ * others. On a kernel whose list has no sample types it opens all events.
+ *
+ * Return: 0 or a negative errno
+ */
+int persistent__window(u64 id, struct persistent_window *window)
+{
+	struct perf_persistent_entry *entries;
+	int nr = persistent__list_events(id, &entries), err;
+
+	*window = (struct persistent_window){ };
+	if (nr == -ENOENT || (nr > 0 && !entries[0].sample_type))
+		err = open_whole(id, window);
+	else
+		err = nr < 0 ? nr : window_of_buffers(id, entries, nr, window);
+	if (err)
+		*window = (struct persistent_window){ };
+	free(entries);
 	return err;
 }

@@ -367,6 +367,30 @@ TEST_F(inherit, gone_with_the_last)
 	EXPECT_FALSE(recorded(self->base[0], "by creator"));
 }
 
+/* Wait until a thread has exited. Before that, it leaves a record of its own in a buffer. */
+static bool is_zombie(pid_t pid)
+{
+	char path[64], text[256];
+	const char *state;
+	ssize_t len;
+	int i, fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (i = 0; i < 3000; i++) {
+		fd = open(path, O_RDONLY);
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		if (len <= 0)
+			return false;
+		text[len] = '\0';
+		state = strrchr(text, ')');
+		if (state && state[1] == ' ' && state[2] == 'Z')
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
 /* The thread that was opened dies; those that it has started go on. */
 TEST_F(inherit, leader_exits)
 {
@@ -377,6 +401,7 @@ TEST_F(inherit, leader_exits)
 	ASSERT_EQ(0, tell(0, THREAD, 1));
 	tid = tell(1, LEAVE, 0);
 	tell(0, EXIT, 0);
+	ASSERT_TRUE(is_zombie(self->target));
 	EXPECT_TRUE(is_recorded(self, 1));
 	EXPECT_TRUE(runs(self));
 	ASSERT_EQ(0, tell(1, THREAD, 2));

@@ -48,11 +48,13 @@ static int64_t make(const char *name)
 static int64_t make_three(uint64_t ids[3])
 {
 	struct perf_event_attr attr = comm_attr();
-	int first = open_comm(0), second = open_comm(0), task, fds[3], i;
+	int first = open_comm(0), second, task, fds[3], i;
 	void *base = map(first, 4 * PAGE, PROT_READ);
 	int64_t id;
 
 	task = event_open(&attr, 0, -1, -1, 0);
+	attr.sample_type |= PERF_SAMPLE_CPU;
+	second = event_open(&attr, -1, 0, -1, 0);
 	if (base == MAP_FAILED || ioctl(second, PERF_EVENT_IOC_SET_OUTPUT, first))
 		return -1;
 	fds[0] = task;
@@ -114,6 +116,8 @@ TEST_F(session, info_and_list)
 		EXPECT_EQ(event.event_id, entries[i].event_id);
 		EXPECT_EQ(event.buffer_index, entries[i].buffer_index);
 		EXPECT_EQ(event.data_size, entries[i].data_size);
+		EXPECT_EQ(comm_attr().sample_type | (i == 2 ? PERF_SAMPLE_CPU : 0),
+			  entries[i].sample_type);
 		close(fd);
 	}
 	EXPECT_EQ(0xa5, *(unsigned char *)&entries[3]);
@@ -141,6 +145,9 @@ TEST_F(session, sizes)
 		uint64_t			more;
 	} large[3];
 	struct perf_persistent_entry one[2];
+	struct {
+		char	bytes[PERF_PERSISTENT_ENTRY_SIZE_VER0];
+	} old[4];
 	uint64_t ids[3];
 	int64_t id = make_three(ids);
 
@@ -167,6 +174,15 @@ TEST_F(session, sizes)
 	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_SESSION_LIST, &list));
 	EXPECT_EQ(ids[2], large[2].entry.event_id);
 	EXPECT_EQ(0, large[0].more | large[1].more | large[2].more);
+
+	/* A caller that does not know sample_type */
+	memset(old, 0xa5, sizeof(old));
+	list.entry_size = sizeof(*old);
+	list.entries = (uintptr_t)old;
+	EXPECT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_SESSION_LIST, &list));
+	EXPECT_EQ(0, memcmp(&large[0].entry, &old[0], sizeof(*old)));
+	EXPECT_EQ(0, memcmp(&large[2].entry, &old[2], sizeof(*old)));
+	EXPECT_EQ(0xa5, *(unsigned char *)&old[3]);
 
 	list.entry_size = PERF_PERSISTENT_ENTRY_SIZE_VER0 - 8;
 	EXPECT_REFUSED(EINVAL, ioctl(self->fd, PERF_EVENT_IOC_SESSION_LIST, &list));
