@@ -254,6 +254,8 @@ static int test__verdict_missing(struct test_suite *test __maybe_unused,
 		{ "sched:sched_wakeup_new ",	EVENT_WAKEUP_NEW,	true,	true },
 		{ "cpu-clock/freq=99/ ",	EVENT_NR,		false,	true },
 		{ "-g ",			EVENT_NR,		true,	false },
+		{ "vmscan:mm_vmscan_direct_reclaim_*,vmscan:mm_vmscan_memcg_reclaim_* ",
+						EVENT_MEMCG_RECLAIM_END, true,	true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -605,6 +607,314 @@ static int test__verdict_varying(struct test_suite *test __maybe_unused,
 	return TEST_OK;
 }
 
+enum interrupt_kind { HANDLER, SOFTIRQ };
+
+static struct verdict_source source_of(enum interrupt_kind kind)
+{
+	struct verdict_source source = {
+		.nr	= kind == SOFTIRQ ? 3 : 24,
+		.cpu	= 1,
+		.soft	= kind == SOFTIRQ,
+	};
+
+	snprintf(source.name, sizeof(source.name), "%s", kind == SOFTIRQ ? "NET_RX" : "disk");
+	return source;
+}
+
+/* CPU 1 enters one of the two, or leaves it; the task is the one that it interrupted. */
+static int put_entry(struct verdict_history *h, u64 ms, enum interrupt_kind kind)
+{
+	struct verdict_source source = source_of(kind);
+	int err = verdict_history__seen(h, 1, ms * MS);
+
+	if (!err)
+		verdict_nest__enter(&h->cpus[1].nest, &source, ms * MS);
+	return err;
+}
+
+static int put_exit(struct verdict_history *h, u64 ms, enum interrupt_kind kind, u32 task)
+{
+	struct verdict_source source = source_of(kind);
+
+	return verdict_history__seen(h, 1, ms * MS) ?:
+	       verdict_nest__leave(&h->cpus[1].nest, h, task, &source, ms * MS);
+}
+
+static int put_interrupt(struct verdict_history *h, u64 start, u64 end, u32 task)
+{
+	return put_entry(h, start, SOFTIRQ) ?: put_exit(h, end, SOFTIRQ, task);
+}
+
+/*
+ * The owner of a lock has CPU 1, and a handler within a softirq interrupts it from 100 to 160 ms.
+ * The victim waits for the lock, and another task for the CPU.
+ */
+static int put_nested(struct verdict_history *h, u64 arg __maybe_unused)
+{
+	int err = put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+		  put_switch(h, 1, 1, IDLE, OTHER, CLASS_UNKNOWN) ?:
+		  put_switch(h, 1, 90, OTHER, OWNER, CLASS_NR) ?:
+		  put_switch(h, 0, 95, VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+		  put_entry(h, 100, SOFTIRQ) ?:
+		  put_entry(h, 102, HANDLER) ?:
+		  put_exit(h, 104, HANDLER, OWNER) ?:
+		  put_entry(h, 120, HANDLER) ?:
+		  put_exit(h, 140, HANDLER, OWNER) ?:
+		  put_exit(h, 160, SOFTIRQ, OWNER);
+
+	return err ?: put_waking(h, 1, 200, OWNER, VICTIM) ?:
+		      put_switch(h, 0, 200, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+		      put_switch(h, 1, 210, OWNER, OTHER, CLASS_SLEEP) ?:
+		      verdict_history__finish(h);
+}
+
+/* Each nanosecond counts once, for the one that ran, and the rest is the task's. */
+static int test__verdict_nested(struct test_suite *test __maybe_unused,
+				int subtest __maybe_unused)
+{
+	struct verdict_spans *list;
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("history", !roots_of(put_nested, 0, &roots));
+	/* Source 0 is the softirq, 1 the handler: of 2 ms within it, it is the task's. */
+	TEST_ASSERT_VAL("softirq", roots.ns[ROOT_INTERRUPT][0] == (18 + 20) * MS);
+	TEST_ASSERT_VAL("handler", roots.ns[ROOT_INTERRUPT][1] == 20 * MS);
+	TEST_ASSERT_VAL("ran", roots.ns[ROOT_RAN][OWNER] == (105 - 58) * MS);
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (!put_nested(&h, 0)) {
+		const struct verdict_wait *w = &h.tasks[OTHER].waits[0];
+
+		memset(&roots, 0, sizeof(roots));
+		verdict_blame__delay(&h, OTHER, w, w->woken, w->end, add_root, &roots);
+		list = &h.cpus[1].interrupts;
+		pr_debug("%u interrupts, %" PRIu64 " ns of softirq, shared %" PRIu64 "\n", list->nr,
+			 roots.ns[ROOT_INTERRUPT][0], roots.ns[ROOT_SHARED][OWNER]);
+		if (list->nr == 3 && h.tasks[OWNER].interrupts.nr == 3 &&
+		    roots.ns[ROOT_INTERRUPT][0] == 38 * MS &&
+		    roots.ns[ROOT_INTERRUPT][1] == 20 * MS &&
+		    roots.ns[ROOT_SHARED][OWNER] == (120 - 58) * MS)
+			ret = TEST_OK;
+	}
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* What has no begin or no end, or has a switch within it, claims nothing. */
+static int test__verdict_lost_interrupt(struct test_suite *test __maybe_unused,
+					int subtest __maybe_unused)
+{
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (/* The begin is before the recording. */
+	    put_exit(&h, 100, SOFTIRQ, OWNER) || put_exit(&h, 200, HANDLER, OWNER) ||
+	    /* The end of the first, and the begin of the second one are lost. */
+	    put_entry(&h, 300, SOFTIRQ) || put_interrupt(&h, 400, 401, OWNER) ||
+	    put_entry(&h, 500, SOFTIRQ) || verdict_history__forget(&h, 1, 550 * MS) ||
+	    put_exit(&h, 600, SOFTIRQ, OWNER) ||
+	    put_entry(&h, 620, SOFTIRQ) || verdict_history__forget(&h, -1, 630 * MS) ||
+	    put_exit(&h, 640, SOFTIRQ, OWNER) ||
+	    /* The end of a handler within the softirq is lost. */
+	    put_entry(&h, 650, SOFTIRQ) || put_entry(&h, 660, HANDLER) ||
+	    put_exit(&h, 690, SOFTIRQ, OWNER) ||
+	    put_entry(&h, 700, SOFTIRQ) || put_entry(&h, 701, HANDLER) ||
+	    put_entry(&h, 729, HANDLER) || put_exit(&h, 730, HANDLER, OWNER) ||
+	    put_exit(&h, 750, SOFTIRQ, OWNER) ||
+	    put_entry(&h, 760, HANDLER) || put_switch(&h, 1, 780, OWNER, OTHER, CLASS_NR) ||
+	    put_exit(&h, 800, HANDLER, OTHER) ||
+	    /* The recording ends. */
+	    put_entry(&h, 900, SOFTIRQ) || verdict_history__finish(&h))
+		goto out;
+	if (!h.cpus[1].interrupts.nr && !h.tasks[OWNER].interrupts.nr &&
+	    !h.tasks[OTHER].interrupts.nr && !put_interrupt(&h, 950, 959, OWNER) &&
+	    !h.cpus[1].interrupts.nr && !put_interrupt(&h, 960, 970, OWNER) &&
+	    h.cpus[1].interrupts.nr == 1)
+		ret = TEST_OK;
+	pr_debug("%u interrupts\n", h.cpus[1].interrupts.nr);
+out:
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* A task runs, and softirqs of so many ms interrupt it, each second. */
+static u32 find_interrupts(const u64 *ms, size_t nr, const char *comm, char *text, size_t size)
+{
+	struct verdict_findings findings = {};
+	struct strbuf sb = STRBUF_INIT;
+	struct verdict_history h;
+	u32 found = UINT_MAX;
+	int err;
+
+	if (begin_history(&h))
+		return UINT_MAX;
+	snprintf(h.tasks[VICTIM].comm, sizeof(h.tasks->comm), "%s", comm);
+	err = put_switch(&h, 1, 1, IDLE, VICTIM, CLASS_UNKNOWN);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = put_interrupt(&h, 1000 * (i + 1), 1000 * (i + 1) + ms[i], VICTIM);
+	if (!err && !verdict_history__finish(&h) && !verdict_findings__find(&findings, &h)) {
+		found = findings.nr;
+		if (found)
+			verdict_words__sentence(&sb, &h, findings.findings);
+	}
+	snprintf(text, size, "%s", sb.buf);
+	pr_debug("%u findings: %s\n", found, text);
+	strbuf_release(&sb);
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return found;
+}
+
+/* Several must be long: a machine that stands still while it is in one proves nothing. */
+static int test__verdict_pause(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	static const u64 one[] = { 1, 2, 900, 9, 3, 1 };
+	static const u64 paused[] = { 10, 10, 10, 10, 900, 10 };
+	static const u64 few[] = { 300, 300, 300, 300 };
+	static const u64 long_ones[] = { 40, 50, 40, 40, 40, 9 };
+	static const char says[] = "victim (1) lost 210.0 ms on CPU 1 to softirq NET_RX, ";
+	static const char often[] = "which had the CPU for long 5 times, at most for 50.0 ms.";
+	char text[256];
+
+	TEST_ASSERT_VAL("one", !find_interrupts(one, ARRAY_SIZE(one), "victim", text,
+						sizeof(text)));
+	TEST_ASSERT_VAL("paused", !find_interrupts(paused, ARRAY_SIZE(paused), "victim", text,
+						   sizeof(text)));
+	TEST_ASSERT_VAL("few", !find_interrupts(few, ARRAY_SIZE(few), "victim", text,
+						sizeof(text)));
+	TEST_ASSERT_VAL("thread", !find_interrupts(long_ones, ARRAY_SIZE(long_ones),
+						   "ksoftirqd/1", text, sizeof(text)));
+	TEST_ASSERT_VAL("long", find_interrupts(long_ones, ARRAY_SIZE(long_ones), "victim", text,
+						sizeof(text)) == 1);
+	TEST_ASSERT_VAL("who", strstarts(text, says));
+	TEST_ASSERT_VAL("how long", !strcmp(text + strlen(says), often));
+	return TEST_OK;
+}
+
+static int put_reclaim(struct verdict_history *h, u64 start, u64 end, bool limited)
+{
+	struct verdict_pool pool = { .limited = limited };
+
+	verdict_reclaim__begin(h, OWNER, limited, start * MS);
+	return verdict_reclaim__end(h, OWNER, &pool, end * MS);
+}
+
+/*
+ * The owner of a lock reclaims memory from 100 to 200 ms. Another task has its CPU for 10 ms of
+ * that, and a softirq for 20 ms. The victim waits for the lock.
+ */
+static int put_reclaimer(struct verdict_history *h, u64 limited)
+{
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 0, 95, VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+	       put_interrupt(h, 110, 130, OWNER) ?:
+	       put_switch(h, 1, 150, OWNER, OTHER, CLASS_NR) ?:
+	       put_switch(h, 1, 160, OTHER, OWNER, CLASS_SLEEP) ?:
+	       put_reclaim(h, 100, 200, limited) ?:
+	       put_waking(h, 1, 210, OWNER, VICTIM) ?:
+	       put_switch(h, 0, 210, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 220, OWNER, OTHER, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
+/* What others have the CPU for is not due to the reclaim, and each nanosecond counts once. */
+static int test__verdict_reclaim(struct test_suite *test __maybe_unused,
+				 int subtest __maybe_unused)
+{
+	static const struct verdict_pool limited = { .limited = true }, machine = {};
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("history", !roots_of(put_reclaimer, true, &roots));
+	TEST_ASSERT_VAL("reclaim", roots.ns[ROOT_RECLAIM][0] == 70 * MS);
+	TEST_ASSERT_VAL("interrupt", roots.ns[ROOT_INTERRUPT][0] == 20 * MS);
+	TEST_ASSERT_VAL("shared", roots.ns[ROOT_SHARED][OTHER] == 10 * MS);
+	TEST_ASSERT_VAL("ran", roots.ns[ROOT_RAN][OWNER] == 15 * MS);
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_reclaimer(&h, true) || h.tasks[OWNER].reclaims.nr != 1 ||
+	    verdict_blame__reclaim(&h, OWNER, h.tasks[OWNER].reclaims.list) != 70 * MS)
+		goto out;
+	/* A begin or an end alone, or one of each kind: a record is missing. */
+	verdict_reclaim__begin(&h, OWNER, true, 300 * MS);
+	if (verdict_history__forget(&h, 0, 310 * MS) ||
+	    verdict_reclaim__end(&h, OWNER, &limited, 400 * MS))
+		goto out;
+	verdict_reclaim__begin(&h, OWNER, true, 500 * MS);
+	if (verdict_reclaim__end(&h, OWNER, &machine, 600 * MS) ||
+	    verdict_reclaim__end(&h, OWNER, &limited, 700 * MS))
+		goto out;
+	if (h.tasks[OWNER].reclaims.nr == 1 && h.pools.nr == 1)
+		ret = TEST_OK;
+out:
+	verdict_history__exit(&h);
+	return ret;
+}
+
+/* A task reclaims memory for so many ms, each second. */
+static u32 find_reclaims(const u64 *ms, size_t nr, bool limited, char *text, size_t size)
+{
+	struct verdict_findings findings = {};
+	struct strbuf sb = STRBUF_INIT;
+	struct verdict_history h;
+	u32 found = UINT_MAX;
+	int err;
+
+	if (begin_history(&h))
+		return UINT_MAX;
+	err = put_switch(&h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = put_reclaim(&h, 1000 * (i + 1), 1000 * (i + 1) + ms[i], limited) ?:
+		      verdict_history__seen(&h, 1, 1000 * (i + 2) * MS);
+	if (!err && !verdict_history__finish(&h) && !verdict_findings__find(&findings, &h)) {
+		found = findings.nr;
+		if (found)
+			verdict_words__sentence(&sb, &h, findings.findings);
+		if (found && findings.findings->confidence !=
+		    (limited ? CONFIDENCE_LIKELY : CONFIDENCE_KNOWN))
+			found = UINT_MAX;
+	}
+	snprintf(text, size, "%s", sb.buf);
+	pr_debug("%u findings: %s\n", found, text);
+	strbuf_release(&sb);
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return found;
+}
+
+/* Several, of which one may have been paused; and whose memory it was */
+static int test__verdict_reclaims(struct test_suite *test __maybe_unused,
+				  int subtest __maybe_unused)
+{
+	static const u64 paused[] = { 5, 5, 900, 5, 5 };
+	static const u64 few[] = { 300, 300, 300, 300 };
+	static const u64 many[] = { 50, 60, 50, 50, 50 };
+	static const char says[] = "owner (2) needed 260.0 ms to reclaim memory, ";
+	static const char of_cgroup[] =
+		"5 times, at most 60.0 ms: a limit of a cgroup was reached, such as memory.max.";
+	static const char of_machine[] =
+		"5 times, at most 60.0 ms: the machine had too little that was free.";
+	char text[256];
+
+	TEST_ASSERT_VAL("paused", !find_reclaims(paused, ARRAY_SIZE(paused), true, text,
+						 sizeof(text)));
+	TEST_ASSERT_VAL("few", !find_reclaims(few, ARRAY_SIZE(few), true, text, sizeof(text)));
+	TEST_ASSERT_VAL("cgroup", find_reclaims(many, ARRAY_SIZE(many), true, text,
+						sizeof(text)) == 1);
+	TEST_ASSERT_VAL("who", strstarts(text, says));
+	TEST_ASSERT_VAL("of what", !strcmp(text + strlen(says), of_cgroup));
+	TEST_ASSERT_VAL("machine", find_reclaims(many, ARRAY_SIZE(many), false, text,
+						 sizeof(text)) == 1);
+	TEST_ASSERT_VAL("whose", !strcmp(text + strlen(says), of_machine));
+	return TEST_OK;
+}
+
 static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict with names that a terminal would obey", verdict_names),
 	TEST_CASE("Verdict on samples that are cut short", verdict_fields),
@@ -617,6 +927,11 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict before the first record of a task", verdict_first_record),
 	TEST_CASE("Verdict on a change while records are lost", verdict_lost_change),
 	TEST_CASE("Verdict on figures that vary", verdict_varying),
+	TEST_CASE("Verdict of a handler within a softirq", verdict_nested),
+	TEST_CASE("Verdict of interrupts whose records are lost", verdict_lost_interrupt),
+	TEST_CASE("Verdict of a pause within an interrupt", verdict_pause),
+	TEST_CASE("Verdict of a task that reclaims memory", verdict_reclaim),
+	TEST_CASE("Verdict of reclaims that are many or long", verdict_reclaims),
 	{	.name = NULL, }
 };
 

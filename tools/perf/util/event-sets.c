@@ -43,16 +43,21 @@ static LIST_HEAD(user_sets);
 /* What the events of each set are for is in the man page, and what they cost in the guide. */
 static const struct {
 	const char	*name;
-	const char	*events[9];
+	const char	*events[10];
 } sets[] = {
 	{ "incident", { "cpu-clock/freq=99,call-graph=fp/", "sched:sched_switch/call-graph=fp/",
 			"sched:sched_waking", "sched:sched_wakeup_new", "lock:contention_begin",
-			"lock:contention_end" } },
+			"lock:contention_end", "vmscan:mm_vmscan_direct_reclaim_begin",
+			"vmscan:mm_vmscan_direct_reclaim_end",
+			"vmscan:mm_vmscan_memcg_reclaim_begin",
+			"vmscan:mm_vmscan_memcg_reclaim_end" } },
 	{ "sched", { "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new",
 		     "sched:sched_migrate_task", "sched:sched_process_fork",
 		     "sched:sched_process_exec", "sched:sched_process_exit" } },
 	{ "io", { "block:block_rq_insert", "block:block_rq_issue", "block:block_rq_complete",
 		  "block:block_rq_requeue" } },
+	{ "interrupts", { "irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_entry",
+			  "irq:softirq_exit" } },
 	{ "syscalls", { "raw_syscalls:sys_enter", "raw_syscalls:sys_exit" } },
 };
 

@@ -79,6 +79,7 @@ stage()
 fragments()
 {
 	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
+	[ "$1" = debug ] || printf '%s\n' "$VM/config/incidents.config"
 	case $1 in
 	patched) printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" ;;
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;

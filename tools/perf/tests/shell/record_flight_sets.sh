@@ -149,7 +149,7 @@ takes_the_configuration()
 
 refuses()
 {
-	local sets='incident sched io syscalls'
+	local sets='incident sched io interrupts syscalls'
 
 	fails_somehow "No set of events is called 'disk'. Sets of events: $sets" \
 		perf record -a --event-set sched,disk -o "$TMP/x" -- true

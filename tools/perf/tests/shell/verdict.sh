@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Incidents with a known cause, of which perf verdict is to tell it; and a busy machine
-# without one. INCIDENT is the program of tools/testing/selftests/perf_events/incidents/.
+# without one. INCIDENT is the program of tools/testing/selftests/perf_events/incidents/,
+# PERF_STALL the module perf_stall.ko of test_modules/ beside it.
 # VERDICT_RUNS: cause each so many times, and expect the right verdict each time. Prints TAP.
 set -e
 
@@ -18,6 +19,10 @@ exec 3>&1
 SWITCH=sched:sched_switch
 WAKING=sched:sched_waking
 NEW=sched:sched_wakeup_new
+BLOCK=block:block_rq_issue,block:block_rq_complete
+RECLAIM=vmscan:mm_vmscan_direct_reclaim_begin,vmscan:mm_vmscan_direct_reclaim_end
+RECLAIM+=,vmscan:mm_vmscan_memcg_reclaim_begin,vmscan:mm_vmscan_memcg_reclaim_end
+INTERRUPTS=irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit
 
 # records NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth;
 # of LENGTH seconds, 1.5 by default
@@ -127,6 +132,17 @@ names()
 		        sys.exit('culprits %r' % names('culprits'))
 		    if what == 'victim' and values[0] not in names('victims'):
 		        sys.exit('victims %r' % names('victims'))
+		    if what == 'device' and first.get('device') != values[0]:
+		        sys.exit('device %r' % first.get('device'))
+		    if what == 'cpu' and first.get('cpu') != int(values[0]):
+		        sys.exit('cpu %r' % first.get('cpu'))
+		    if what == 'source':
+		        if values[0] not in (first.get('softirq'), first.get('handler')):
+		            sys.exit('%r' % first)
+		    if what == 'memory' and first.get('memory') != values[0]:
+		        sys.exit('memory %r' % first.get('memory'))
+		    if what == 'limit' and values[0] not in first['sentence']:
+		        sys.exit('sentence %r' % first['sentence'])
 		    if what == 'chain':
 		        got = []
 		        for link in first['chain']:
@@ -165,6 +181,120 @@ finds_no_quota()
 	LENGTH=3 records calm_yield $SWITCH,$WAKING,$NEW
 	judges
 	grep -q '^Nothing was found that held tasks up' "$TMP/text"
+}
+
+# Nor is one whose cgroup has a limit that it does not reach.
+finds_no_cpu_max()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records calm_cpu_max $SWITCH,$WAKING,$NEW -g
+		judges
+		grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	done
+}
+
+# With the events of requests, the device; without them nothing, but what it would take.
+tells_disk()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records slow_disk $SWITCH,$WAKING,$NEW,$BLOCK -g
+		judges_both
+		names
+		not grep -q '^Not recorded: for which block devices' "$TMP/text"
+		python3 - "$TMP/json" <<-'END'
+			import json, sys
+			first = json.load(open(sys.argv[1]))['findings'][0]
+			# It was made to take 60 ms for each request.
+			if first['culprits'] or first['requests'] < 5 or first['slowest_ns'] < 59e6:
+			    sys.exit('%r' % first)
+		END
+	done
+	records slow_disk $SWITCH,$WAKING,$NEW -g
+	judges
+	grep -q '^Nothing was found' "$TMP/text"
+	grep -q '^Not recorded: for which block devices tasks waited (-e block:' "$TMP/text"
+}
+
+finds_no_disk()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records calm_disk $SWITCH,$WAKING,$NEW,$BLOCK -g
+		[ "$(perf script -i "$TMP/data" -F event 2>/dev/null |
+			grep -c block_rq_complete)" -gt 20 ]
+		judges
+		grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	done
+}
+
+# tells_interrupts NAME: by what, and on which CPU
+tells_interrupts()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records "$1" $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		judges_both
+		names
+		not grep -q '^Not recorded: whether interrupts' "$TMP/text"
+		python3 - "$TMP/json" <<-'END'
+			import json, sys
+			first = json.load(open(sys.argv[1]))['findings'][0]
+			# It has the CPU for 30 ms each time.
+			if (first['culprits'] or first['interrupts'] < 5 or
+			    first['longest_ns'] < 29e6):
+			    sys.exit('%r' % first)
+		END
+	done
+}
+
+# Without the events nothing, but what it would take
+tells_softirqs()
+{
+	tells_interrupts softirq
+	LENGTH=0.5 records softirq $SWITCH,$WAKING
+	judges
+	not grep -q ' softirq TIMER' "$TMP/text"
+	grep -q '^Not recorded: whether interrupts .*(-e irq:' "$TMP/text"
+}
+
+finds_no_interrupts()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records calm_irqs $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		perf script -i "$TMP/data" -F event >"$TMP/events" 2>/dev/null
+		[ "$(grep -c softirq_exit "$TMP/events")" -gt 20 ]
+		judges
+		grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	done
+}
+
+# By whom, and for which cgroup; without the events nothing, but what it would take
+tells_reclaim()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records reclaim $SWITCH,$WAKING,$NEW,$RECLAIM -g --all-cgroups
+		judges_both
+		names
+		not grep -q '^Not recorded: which tasks reclaimed' "$TMP/text"
+		python3 - "$TMP/json" <<-'END'
+			import json, sys
+			first = json.load(open(sys.argv[1]))['findings'][0]
+			if not first['cgroup'].startswith('/incident-') or first['reclaims'] < 20:
+			    sys.exit('%r' % first)
+		END
+	done
+	LENGTH=0.5 records reclaim $SWITCH,$WAKING
+	judges
+	not grep -q ' reclaim memory' "$TMP/text"
+	grep -q '^Not recorded: which tasks reclaimed memory (-e vmscan:' "$TMP/text"
+}
+
+# The cache fits.
+finds_no_reclaim()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records calm_memory $SWITCH,$WAKING,$NEW,$RECLAIM -g
+		judges
+		grep -q '^Nothing was found that held tasks up' "$TMP/text"
+	done
 }
 
 # Without call chains, the events of contention tell who waits for a lock of the kernel.
@@ -455,6 +585,43 @@ check "tells a runaway thread" once_of tells runaway
 check "tells a noisy neighbour" once_of tells neighbour
 # A host that keeps the guest from running for a period makes the kernel complain: it is long.
 LENGTH=3 check "tells that the CPU time of a task is used up" once_of tells quota
+if [ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
+   grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	check "tells that cpu.max holds a task back" once_of tells cpu_max
+	check "finds nothing where cpu.max is not reached" once_of finds_no_cpu_max
+else
+	leave_out "tells that cpu.max holds a task back" "no cgroup can get a cpu.max"
+	leave_out "finds nothing where cpu.max is not reached" "no cgroup can get a cpu.max"
+fi
+if [ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ]; then
+	check "tells which block device tasks wait for" once_of tells_disk
+	check "finds nothing where a block device is quick" once_of finds_no_disk
+else
+	leave_out "tells which block device tasks wait for" "null_blk is not there"
+	leave_out "finds nothing where a block device is quick" "null_blk is not there"
+fi
+if [ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ] &&
+   [ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
+   grep -qw memory /sys/fs/cgroup/cgroup.controllers; then
+	check "tells that memory.max makes a task reclaim memory" once_of tells_reclaim
+	check "finds nothing where memory.max is not reached" once_of finds_no_reclaim
+else
+	leave_out "tells that memory.max makes a task reclaim memory" \
+		"null_blk or memory.max is not there"
+	leave_out "finds nothing where memory.max is not reached" \
+		"null_blk or memory.max is not there"
+fi
+if [ -n "${TEST_MACHINE:-}" ] && [ -e "${PERF_STALL:-/none}" ] && insmod "$PERF_STALL"; then
+	check "tells that softirqs have a CPU" once_of tells_softirqs
+	check "tells that the handler of an interrupt has a CPU" once_of tells_interrupts handler
+	check "finds nothing where interrupts are short" once_of finds_no_interrupts
+	rmmod perf_stall
+else
+	leave_out "tells that softirqs have a CPU" "PERF_STALL is for the test machine"
+	leave_out "tells that the handler of an interrupt has a CPU" \
+		"PERF_STALL is for the test machine"
+	leave_out "finds nothing where interrupts are short" "PERF_STALL is for the test machine"
+fi
 check "tells who has the lock of a file" once_of tells file_lock
 check "tells who has a lock of the kernel" once_of tells file_write
 check "tells a deadlock" once_of tells deadlock

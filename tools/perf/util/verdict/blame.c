@@ -6,12 +6,16 @@
  * why the first one waited so long:
  *
  *	it ran				the chain ends: it is the culprit
+ *	it ran, to reclaim memory	the chain ends: there was too little
  *	it waited, and was woken	the same question for that time and its waker
  *	it could run, and did not	those who ran on its CPU are the culprits, if their
  *					priority is higher; else it got its share, and a
  *					long turn of another one is a stall of the machine
  *	it could run, and its CPU was	the chain ends: a limit of its CPU time held it back
  *	idle, taken off it so
+ *	its request was in a device	the chain ends: it waited for that disk
+ *	an interrupt had its CPU for
+ *	long, while it ran or could run	the chain ends: it is the culprit
  *	records of it are missing	the root is unknown
  *
  * So each nanosecond of a wait comes down to one root, and the roots add up to the wait. A
@@ -88,6 +92,41 @@ static bool is_held(const struct verdict_run *run, const struct verdict_wait *w)
 	return run->held || (w->taken && !w->open);
 }
 
+static int report_interrupt(void *ctx, u32 source, u64 ns)
+{
+	return report(ctx, ROOT_INTERRUPT, source, ns);
+}
+
+/* What it ran to reclaim memory, without the interrupts of this time; the sum in @sum */
+static int report_reclaims(struct blamer *b, u32 task, struct part p, u64 *sum)
+{
+	const struct verdict_task *t = &b->h->tasks[task];
+	u32 i = verdict_spans__first(&t->reclaims, p.start);
+	int err = 0;
+
+	for (; i < t->reclaims.nr && t->reclaims.list[i].start < p.end && !err; i++) {
+		const struct verdict_span *span = &t->reclaims.list[i];
+		struct part q = cut(p, span->start, span->end);
+		u64 ns = length(q) - verdict_spans__cover(&t->interrupts, q.start, q.end, NULL,
+							  NULL, NULL);
+
+		*sum += ns;
+		err = report(b, ROOT_RECLAIM, span->source, ns);
+	}
+	return err;
+}
+
+/* A task was on its CPU, which interrupts may have had instead. */
+static int report_ran(struct blamer *b, u32 task, struct part p)
+{
+	int err = 0;
+	u64 ns = verdict_spans__cover(&b->h->tasks[task].interrupts, p.start, p.end,
+				      report_interrupt, b, &err);
+
+	err = err ?: report_reclaims(b, task, p, &ns);
+	return err ?: report(b, ROOT_RAN, task, length(p) - ns);
+}
+
 /* Who had the CPU that a task was to run on */
 static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p)
 {
@@ -101,14 +140,21 @@ static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w,
 	c = &b->h->cpus[w->cpu];
 	for (i = run_at(c, w->start); i < c->nr_runs && c->runs[i].start < p.end && !err; i++) {
 		u64 end = i + 1 < c->nr_runs ? c->runs[i + 1].start : c->last;
-		u64 ns = length(cut(p, c->runs[i].start, end));
+		struct part run = cut(p, c->runs[i].start, end);
 		u32 culprit = c->runs[i].task;
+		u64 ns = length(run);
 
 		/* What it did while records are missing is unknown: it may have run. */
 		broken |= culprit == VERDICT_NONE;
-		if (is_held(&c->runs[i], w) && !broken)
+		if (is_held(&c->runs[i], w) && !broken) {
 			err = report(b, ROOT_QUOTA, task, ns);
-		else if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
+			continue;
+		}
+		ns -= verdict_spans__cover(&c->interrupts, run.start, run.end, report_interrupt, b,
+					   &err);
+		if (err)
+			break;
+		if (culprit == VERDICT_NONE || culprit == VERDICT_IDLE || culprit == task)
 			err = report(b, ROOT_UNKNOWN, VERDICT_NONE, ns);
 		else
 			err = report(b, b->h->tasks[culprit].prio < b->h->tasks[task].prio ?
@@ -137,7 +183,7 @@ static int blame_task(struct blamer *b, u32 task, struct part p, int depth)
 		struct part rest = { .start = at, .end = p.end };
 		u64 woken = w->woken ?: w->end;
 
-		err = report(b, ROOT_RAN, task, length(cut(rest, at, w->start)));
+		err = report_ran(b, task, cut(rest, at, w->start));
 		if (!err)
 			err = blame_wait(b, task, w, cut(rest, w->start, woken), depth + 1);
 		if (!err)
@@ -145,7 +191,7 @@ static int blame_task(struct blamer *b, u32 task, struct part p, int depth)
 		at = max(at, w->end);
 	}
 	if (!err && at < p.end)
-		err = report(b, ROOT_RAN, task, p.end - at);
+		err = report_ran(b, task, (struct part){ at, p.end });
 	return err;
 }
 
@@ -178,13 +224,33 @@ static enum verdict_root root_of(const struct verdict_wait *w)
 	}
 }
 
+/* So much of a wait requests of the task were in devices, if it waited for such a thing */
+static u64 in_device(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
+		     struct part p, verdict_disk_t part, void *ctx, int *err)
+{
+	if (w->class != CLASS_IO || w->unknown)
+		return 0;
+	return verdict_requests__cover(&h->tasks[task].requests, p.start, p.end,
+				       w->woken ?: w->end, part, ctx, err);
+}
+
+static int report_disk(void *ctx, u32 dev, u64 ns)
+{
+	return report(ctx, ROOT_DISK, dev, ns);
+}
+
 static int blame_wait(struct blamer *b, u32 task, const struct verdict_wait *w, struct part p,
 		      int depth)
 {
 	enum verdict_root root = root_of(w);
+	int err = 0;
+	u64 ns;
 
 	if (!length(p))
 		return 0;
+	ns = in_device(b->h, task, w, p, report_disk, b, &err);
+	if (ns)
+		return err ?: report(b, ROOT_UNKNOWN, VERDICT_NONE, length(p) - ns);
 	if (root != ROOT_NR)
 		return report(b, root, task, length(p));
 	if (depth >= VERDICT_CHAIN)
@@ -302,6 +368,8 @@ struct top_culprit {
 	u64	ns[16];
 	u32	nr;
 	u64	held;
+	u64	interrupted;
+	u32	source;
 	bool	higher;
 };
 
@@ -312,6 +380,11 @@ static int add_culprit(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 
 	if (root == ROOT_QUOTA)
 		top->held += ns;
+	if (root == ROOT_INTERRUPT) {
+		/* That of the last one is told. */
+		top->interrupted += ns;
+		top->source = culprit;
+	}
 	if (root != ROOT_CPU && (root != ROOT_SHARED || top->higher))
 		return 0;
 	if (root == ROOT_CPU && !top->higher) {
@@ -346,6 +419,15 @@ static void link_delay(const struct verdict_history *h, u32 task, const struct v
 		if (top.ns[i] > top.ns[best])
 			best = i;
 	}
+	if (top.interrupted && top.interrupted > top.held &&
+	    (!top.nr || top.interrupted > top.ns[best])) {
+		link->root = ROOT_INTERRUPT;
+		link->task = task;
+		link->object = top.source;
+		link->place = VERDICT_NONE;
+		link->ns = top.interrupted;
+		return;
+	}
 	if (top.held && (!top.nr || top.held > top.ns[best])) {
 		link->root = ROOT_QUOTA;
 		link->task = task;
@@ -364,6 +446,92 @@ static void link_delay(const struct verdict_history *h, u32 task, const struct v
 	link->function = verdict_blame__function(h, link->task, p.start, p.end);
 }
 
+/* The parts come from the last one on: that device ended the wait. */
+static int keep_device(void *ctx, u32 dev, u64 ns)
+{
+	struct verdict_link *link = ctx;
+
+	if (link->root != ROOT_DISK) {
+		link->object = dev;
+		link->ns = 0;
+	}
+	link->root = ROOT_DISK;
+	link->ns += ns;
+	return 0;
+}
+
+static int keep_span(void *ctx, u32 source, u64 ns)
+{
+	struct verdict_link *link = ctx;
+
+	link->object = source;
+	link->ns += ns;
+	return 0;
+}
+
+/**
+ * verdict_blame__spans - how much of a time a task lost to interrupts, or to reclaim memory
+ * @h: history
+ * @task: which task
+ * @root: ROOT_INTERRUPT or ROOT_RECLAIM
+ * @start: from when on
+ * @end: until when
+ * @link: says so, with the last one of them; it was zero
+ */
+void verdict_blame__spans(const struct verdict_history *h, u32 task, enum verdict_root root,
+			  u64 start, u64 end, struct verdict_link *link)
+{
+	const struct verdict_task *t = &h->tasks[task];
+	int err = 0;
+
+	link->task = task;
+	link->root = root;
+	link->place = VERDICT_NONE;
+	link->start = start;
+	link->end = end;
+	verdict_spans__cover(root == ROOT_RECLAIM ? &t->reclaims : &t->interrupts, start, end,
+			     keep_span, link, &err);
+}
+
+/**
+ * verdict_blame__reclaim - how long it took a task to reclaim memory
+ * @h: history
+ * @task: which task
+ * @span: when it did
+ *
+ * That others had its CPU, or an interrupt, is not due to it.
+ */
+u64 verdict_blame__reclaim(const struct verdict_history *h, u32 task,
+			   const struct verdict_span *span)
+{
+	const struct verdict_task *t = &h->tasks[task];
+	struct part p = { .start = span->start, .end = span->end };
+	u64 lost = verdict_spans__cover(&t->interrupts, p.start, p.end, NULL, NULL, NULL);
+	u32 i;
+
+	for (i = first_wait(t, p.start); i < t->nr_waits && t->waits[i].start < p.end; i++) {
+		const struct verdict_wait *w = &t->waits[i];
+		/* Of what is unknown it is not known that it was reclaim. */
+		u64 from = w->unknown ? w->start : w->woken ?: w->end;
+
+		lost += length(cut(p, from, w->end));
+	}
+	return length(p) > lost ? length(p) - lost : 0;
+}
+
+/**
+ * verdict_blame__disk - how much of a wait requests of its task were in devices
+ * @h: history
+ * @task: who waited
+ * @w: its wait
+ */
+u64 verdict_blame__disk(const struct verdict_history *h, u32 task, const struct verdict_wait *w)
+{
+	struct part p = { .start = w->start, .end = w->woken ?: w->end };
+
+	return in_device(h, task, w, p, NULL, NULL, NULL);
+}
+
 /**
  * verdict_blame__chain - the chain to what held a task up most
  * @h: history
@@ -380,7 +548,7 @@ int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct
 {
 	struct part p = { .start = start, .end = end };
 	bool runnable = w->woken && start >= w->woken;
-	int nr = 0;
+	int nr = 0, err = 0;
 
 	memset(links, 0, VERDICT_CHAIN * sizeof(*links));
 	while (nr < VERDICT_CHAIN) {
@@ -401,6 +569,8 @@ int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct
 				link_delay(h, task, w, p, &links[nr++]);
 			break;
 		}
+		if (in_device(h, task, w, p, keep_device, link, &err))
+			break;
 		link->root = root_of(w);
 		if (link->root != ROOT_NR)
 			break;
@@ -414,11 +584,14 @@ int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct
 			break;
 		if (m.ran >= m.blocked && m.ran >= m.delayed) {
 			link = &links[nr++];
-			link->task = task;
+			verdict_blame__spans(h, task, ROOT_INTERRUPT, p.start, p.end, link);
+			if (link->ns > m.ran / 2)
+				break;
+			link->ns = 0;
+			verdict_blame__spans(h, task, ROOT_RECLAIM, p.start, p.end, link);
+			if (link->ns > length(p) / 2)
+				break;
 			link->root = ROOT_RAN;
-			link->place = VERDICT_NONE;
-			link->start = p.start;
-			link->end = p.end;
 			link->ns = m.ran;
 			link->function = verdict_blame__function(h, task, p.start, p.end);
 			break;

@@ -13,6 +13,9 @@ enum verdict_root {
 	ROOT_SHARED,		/* tasks of the same priority or a lower one had it: its share */
 	ROOT_OPEN,		/* nobody woke it until the last record */
 	ROOT_QUOTA,		/* its CPU was idle: it might not run */
+	ROOT_DISK,		/* a request of it was in a block device */
+	ROOT_RECLAIM,		/* it reclaimed memory */
+	ROOT_INTERRUPT,		/* an interrupt or a softirq had its CPU for long */
 	ROOT_NR,
 };
 
@@ -23,6 +26,8 @@ enum verdict_root {
  * struct verdict_link - a part of a chain
  * @task: who
  * @root: what it comes down to, if this is the last link; else ROOT_UNKNOWN
+ * @object: for ROOT_DISK, number of the device; for ROOT_INTERRUPT and ROOT_RECLAIM, index of
+ *	the source, or of the pool
  * @class: in what it waited, if it did
  * @unknown: it is not known whether it did: records are missing
  * @place: index of where, or VERDICT_NONE
@@ -33,6 +38,7 @@ enum verdict_root {
  */
 struct verdict_link {
 	u32		task;
+	u32		object;
 	u8		root;
 	u8		class;
 	bool		unknown;
@@ -43,6 +49,10 @@ struct verdict_link {
 	u64		ns;
 };
 
+/*
+ * @culprit: index of a task; for ROOT_DISK, number of the device; for ROOT_INTERRUPT and
+ *	ROOT_RECLAIM, index of the source, or of the pool
+ */
 typedef int (*verdict_blame_t)(void *ctx, enum verdict_root root, u32 culprit, u64 ns);
 
 int verdict_blame__wait(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
@@ -51,6 +61,11 @@ int verdict_blame__delay(const struct verdict_history *h, u32 task, const struct
 			 u64 start, u64 end, verdict_blame_t blame, void *ctx);
 int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct verdict_wait *w,
 			 u64 start, u64 end, struct verdict_link *links);
+void verdict_blame__spans(const struct verdict_history *h, u32 task, enum verdict_root root,
+			  u64 start, u64 end, struct verdict_link *link);
+u64 verdict_blame__reclaim(const struct verdict_history *h, u32 task,
+			   const struct verdict_span *span);
+u64 verdict_blame__disk(const struct verdict_history *h, u32 task, const struct verdict_wait *w);
 const char *verdict_blame__function(const struct verdict_history *h, u32 task, u64 start,
 				    u64 end);
 

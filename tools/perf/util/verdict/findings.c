@@ -6,9 +6,10 @@
  * tasks of the same name are one finding, and cost their sum. A wait of a task that another
  * one waits for costs twice: both were held up.
  *
- * A wait for a lock of the kernel, of a file, or of the C library, and for a CPU, is nobody's
- * wish. Of others that is unknown: a server that waits for its clients is not held up by
- * them. They are no finding by themselves, but may be links of a chain.
+ * A wait for a lock of the kernel, of a file, or of the C library, for a request to a block
+ * device, and for a CPU, is nobody's wish. Of others that is unknown: a server that waits for
+ * its clients is not held up by them. They are no finding by themselves, but may be links of a
+ * chain.
  *
  * What a machine does all day is no finding: what is small (MIN_SHARE of the time that was
  * recorded), or short (MIN_WAIT), is left out. New tasks and delays by neighbours are
@@ -35,6 +36,18 @@
 #define MIN_WAIT		(20 * MSEC)
 #define MUCH_SHARE		4
 #define MIN_STUCK		(500 * MSEC)
+/*
+ * One pause of the machine also looks like a long wait for a disk, so one task must have this
+ * many.
+ */
+#define MIN_DISK_WAITS		3
+/*
+ * Nor is a pause of a virtual machine in a handler one of the handler: so many were long, see
+ * MIN_INTERRUPT in interrupt.c, and without the longest one they had MIN_COST.
+ */
+#define MIN_INTERRUPTS		5
+/* The same for the reclaim of memory, most of which is short. */
+#define MIN_RECLAIMS		5
 
 /* Busy CPUs let tasks wait: more of it must come down to one culprit. */
 #define MIN_CPU_COST		(200 * MSEC)
@@ -56,6 +69,8 @@ struct finder {
 	u64				start;
 	u64				end;
 	bool				direct;
+	/* What is blamed, if it is no task */
+	u32				object;
 };
 
 /* How much of a name does not differ among the threads of a program */
@@ -116,7 +131,7 @@ struct verdict_finding *verdict_findings__add(struct verdict_findings *f)
 
 /* The finding of a root, made if there is none yet */
 static struct verdict_finding *find(struct finder *s, enum verdict_kind kind,
-				    enum verdict_root root, u32 culprit)
+				    enum verdict_root root, u32 culprit, u32 object)
 {
 	struct verdict_findings *f = s->findings;
 	const struct verdict_task *tasks = s->h->tasks;
@@ -125,7 +140,7 @@ static struct verdict_finding *find(struct finder *s, enum verdict_kind kind,
 
 	for (i = 0; i < f->nr; i++) {
 		finding = &f->findings[i];
-		if (finding->kind != kind || finding->root != root)
+		if (finding->kind != kind || finding->root != root || finding->object != object)
 			continue;
 		if (culprit == VERDICT_NONE || !finding->culprits.nr ||
 		    verdict__same_name(tasks[finding->culprits.shares[0].task].comm,
@@ -137,6 +152,7 @@ static struct verdict_finding *find(struct finder *s, enum verdict_kind kind,
 		return NULL;
 	finding->kind = kind;
 	finding->root = root;
+	finding->object = object;
 	finding->confidence = CONFIDENCE_KNOWN;
 	finding->from = UINT64_MAX;
 	return finding;
@@ -148,6 +164,9 @@ static enum verdict_kind kind_of(enum verdict_root root)
 		[ROOT_CPU]	= KIND_CPU,
 		[ROOT_OPEN]	= KIND_STUCK,
 		[ROOT_QUOTA]	= KIND_QUOTA,
+		[ROOT_DISK]	= KIND_DISK,
+		[ROOT_RECLAIM]	= KIND_RECLAIM,
+		[ROOT_INTERRUPT] = KIND_INTERRUPT,
 	};
 
 	/* The others are KIND_WAIT, 0. */
@@ -164,12 +183,41 @@ static enum verdict_confidence confidence_of(const struct finder *s, enum verdic
 		return s->wait->taken &&
 		       (s->wait->stayed || s->h->tasks[s->victim].prio < 0) ?
 		       CONFIDENCE_KNOWN : CONFIDENCE_LIKELY;
+	/* To write to memory.reclaim looks as if a limit was reached. */
+	if (root == ROOT_RECLAIM && s->h->pools.pools[s->object].limited)
+		return CONFIDENCE_LIKELY;
+	/* Where a task was to run is not known for certain if it is told by where it ran. */
+	if (root == ROOT_INTERRUPT && s->direct)
+		return s->wait->queued ? CONFIDENCE_KNOWN : CONFIDENCE_LIKELY;
+	/* A task may have woken it that read the same, or released what was read. */
+	if (root == ROOT_DISK && s->wait->class == CLASS_IO && s->wait->by != WAKER_INTERRUPT)
+		return CONFIDENCE_LIKELY;
 	return !s->direct && s->wait->class == CLASS_FUTEX ? CONFIDENCE_LIKELY : CONFIDENCE_KNOWN;
+}
+
+/* Waits are looked at one task after the other; the parts of one come one after the other. */
+static void add_long_wait(struct verdict_finding *f, const struct finder *s, u64 ns)
+{
+	u64 before = 0;
+
+	if (!f->wait_ns || f->last_victim != s->victim)
+		f->long_waits = 0;
+	else if (f->last_wait == s->nr_wait)
+		before = f->wait_ns;
+	f->last_victim = s->victim;
+	f->last_wait = s->nr_wait;
+	f->wait_ns = before + ns;
+	if (before < MIN_WAIT && f->wait_ns >= MIN_WAIT)
+		f->long_waits++;
+	f->longest_ns = max(f->longest_ns, f->wait_ns);
+	f->most_long_waits = max(f->most_long_waits, f->long_waits);
 }
 
 /* A part of the wait that is looked at comes down to a root. */
 static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 {
+	u32 object = root == ROOT_DISK || root == ROOT_INTERRUPT || root == ROOT_RECLAIM ?
+		     culprit : 0;
 	struct finder *s = ctx;
 	struct verdict_finding *f;
 
@@ -179,17 +227,22 @@ static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 	/* An idle CPU, or one of which nothing is known, held nobody up that could be told. */
 	if (root == ROOT_UNKNOWN && s->direct)
 		return 0;
+	/* A wait for a disk alone is followed for what is known to be the disk's. */
+	if (root == ROOT_UNKNOWN && s->wait->class == CLASS_IO)
+		return 0;
 	if (root == ROOT_OPEN && s->end - s->start < MIN_STUCK)
 		return 0;
+	s->object = object;
 	if (!is_by_task(root))
 		culprit = VERDICT_NONE;
-	f = find(s, kind_of(root), root, culprit);
+	f = find(s, kind_of(root), root, culprit, object);
 	if (!f)
 		return -ENOMEM;
 	f->cost_ns += ns;
 	if (s->direct)
 		f->direct_ns += ns;
 	f->count++;
+	add_long_wait(f, s, ns);
 	f->from = min(f->from, s->start);
 	f->to = max(f->to, s->end);
 	f->sure_ns[confidence_of(s, root)] += ns;
@@ -204,7 +257,7 @@ static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 }
 
 /* Whether a task was held up by a wait of a class, whoever ended it */
-static bool is_unwanted(const struct verdict_history *h, const struct verdict_wait *w)
+static bool is_unwanted(const struct verdict_history *h, u32 task, const struct verdict_wait *w)
 {
 	u64 ns = verdict_wait__blocked(w);
 
@@ -214,9 +267,65 @@ static bool is_unwanted(const struct verdict_history *h, const struct verdict_wa
 		return ns >= SEED_WAIT;
 	case CLASS_FUTEX:
 		return ns >= SEED_WAIT && w->place != VERDICT_NONE && h->places[w->place].lock;
+	case CLASS_IO:
+		/*
+		 * A task that reads much waits for the disk all the time, and to wait for it is
+		 * the work of threads of the kernel.
+		 */
+		return ns >= MIN_WAIT && !h->tasks[task].kthread &&
+		       verdict_blame__disk(h, task, w);
 	default:
 		return false;
 	}
+}
+
+/* What interrupts took from a task while it was on a CPU; as waits behind its waits */
+static int follow_interrupts(struct finder *s, u32 task)
+{
+	static const struct verdict_wait on_cpu = { .place = VERDICT_NONE, .queued = true };
+	const struct verdict_task *t = &s->h->tasks[task];
+	int err = 0;
+	u32 i;
+
+	s->wait = &on_cpu;
+	s->direct = true;
+	for (i = 0; i < t->interrupts.nr && !err; i++) {
+		const struct verdict_span *interrupt = &t->interrupts.list[i];
+
+		if (verdict_source__is_thread(&s->h->sources.sources[interrupt->source], t->comm))
+			continue;
+		s->nr_wait = t->nr_waits + i;
+		s->start = interrupt->start;
+		s->end = interrupt->end;
+		err = add_root(s, ROOT_INTERRUPT, interrupt->source, s->end - s->start);
+	}
+	return err;
+}
+
+/* The time in which a task reclaimed memory; as waits behind the others */
+static int follow_reclaims(struct finder *s, u32 task)
+{
+	static const struct verdict_wait on_cpu = { .place = VERDICT_NONE, .queued = true };
+	const struct verdict_task *t = &s->h->tasks[task];
+	int err = 0;
+	u32 i;
+
+	/* It is the work of threads of the kernel. */
+	if (t->kthread)
+		return 0;
+	s->wait = &on_cpu;
+	s->direct = true;
+	for (i = 0; i < t->reclaims.nr && !err; i++) {
+		const struct verdict_span *span = &t->reclaims.list[i];
+		u64 ns = verdict_blame__reclaim(s->h, task, span);
+
+		s->nr_wait = t->nr_waits + t->interrupts.nr + i;
+		s->start = span->start;
+		s->end = span->end;
+		if (ns)
+			err = add_root(s, ROOT_RECLAIM, span->source, ns);
+	}
+	return err;
 }
 
 static int follow_task(struct finder *s, u32 task)
@@ -235,7 +344,7 @@ static int follow_task(struct finder *s, u32 task)
 		s->start = w->start;
 		s->end = w->woken ?: w->end;
 		s->direct = false;
-		if (is_unwanted(s->h, w))
+		if (is_unwanted(s->h, task, w))
 			err = verdict_blame__wait(s->h, task, w, s->start, s->end, add_root, s);
 		if (err || delay < SEED_WAIT)
 			continue;
@@ -244,7 +353,8 @@ static int follow_task(struct finder *s, u32 task)
 		s->direct = true;
 		err = verdict_blame__delay(s->h, task, w, s->start, s->end, add_root, s);
 	}
-	return err;
+	err = err ?: follow_interrupts(s, task);
+	return err ?: follow_reclaims(s, task);
 }
 
 /* Tasks that make others all the time: what the new ones ran is what it costs. */
@@ -259,7 +369,7 @@ static int find_forks(struct finder *s)
 
 		if (t->parent == VERDICT_NONE || t->parent == VERDICT_IDLE)
 			continue;
-		f = find(s, KIND_FORKS, ROOT_RAN, t->parent);
+		f = find(s, KIND_FORKS, ROOT_RAN, t->parent, 0);
 		if (!f || verdict_shares__add(&f->culprits, t->parent, 1))
 			return -ENOMEM;
 		f->cost_ns += t->ran_ns;
@@ -304,6 +414,13 @@ static bool is_worth_telling(const struct verdict_history *h, const struct verdi
 	case KIND_QUOTA:
 		/* They are held back together: that they are their own victims is no share. */
 		return f->example_ns >= MIN_WAIT || much;
+	case KIND_DISK:
+		return f->longest_ns >= MIN_STUCK || f->most_long_waits >= MIN_DISK_WAITS;
+	case KIND_INTERRUPT:
+		return f->times >= MIN_INTERRUPTS && f->interrupt_ns - f->slowest_ns >= MIN_COST;
+	case KIND_RECLAIM:
+		return f->times >= MIN_RECLAIMS &&
+		       f->cost_ns - f->slowest_ns >= max_t(u64, MIN_COST, window / MIN_SHARE);
 	case KIND_CPU:
 		if (f->cost_ns - f->direct_ns >= max_t(u64, MIN_COST, window / MIN_SHARE))
 			return f->example_ns >= MIN_WAIT;
@@ -366,6 +483,14 @@ static int rank_chain(const struct verdict_history *h, const struct verdict_link
 	return kinds * 2 * VERDICT_CHAIN - nr;
 }
 
+/* What is no wait is numbered behind the waits, see follow_reclaims(). */
+static const struct verdict_span *example_span(const struct verdict_task *t, u32 nr)
+{
+	nr -= t->nr_waits;
+	return nr < t->interrupts.nr ? &t->interrupts.list[nr] :
+				       &t->reclaims.list[nr - t->interrupts.nr];
+}
+
 /*
  * The example of a finding is a wait whose chain has many kinds of tasks, among those that
  * are about as long as the longest one: it tells more.
@@ -373,11 +498,22 @@ static int rank_chain(const struct verdict_history *h, const struct verdict_link
 static void find_example(const struct verdict_history *h, struct verdict_finding *f)
 {
 	struct verdict_link links[VERDICT_CHAIN];
+	const struct verdict_task *first;
 	int best = 0;
 	u32 v, i;
 
 	if (!f->example_ns)
 		return;
+	first = &h->tasks[f->example_task];
+	if (f->example_wait >= first->nr_waits) {
+		const struct verdict_span *span = example_span(first, f->example_wait);
+
+		verdict_blame__spans(h, f->example_task, f->root, span->start, span->end,
+				     &f->links[0]);
+		f->links[0].ns = f->example_ns;
+		f->nr_links = 1;
+		best = rank_chain(h, f->links, 1);
+	}
 	for (v = 0; v < f->victims.nr; v++) {
 		u32 task = f->victims.shares[v].task;
 		const struct verdict_task *t = &h->tasks[task];
@@ -386,7 +522,7 @@ static void find_example(const struct verdict_history *h, struct verdict_finding
 			const struct verdict_wait *w = &t->waits[i];
 			bool example = task == f->example_task && i == f->example_wait;
 			u64 blocked = verdict_wait__blocked(w);
-			bool seed = is_unwanted(h, w);
+			bool seed = is_unwanted(h, task, w);
 			int nr, rank;
 
 			if (!example && (!seed || blocked < f->example_ns / 2))
@@ -398,12 +534,71 @@ static void find_example(const struct verdict_history *h, struct verdict_finding
 				nr = verdict_blame__chain(h, task, w, w->woken, w->end, links);
 			if (links[nr - 1].root != f->root && !example)
 				continue;
+			if (links[nr - 1].root == f->root && links[nr - 1].object != f->object)
+				continue;
 			rank = rank_chain(h, links, nr);
 			if (rank <= best)
 				continue;
 			best = rank;
 			memcpy(f->links, links, sizeof(links));
 			f->nr_links = nr;
+		}
+	}
+}
+
+/* What the device did meanwhile, for whomever */
+static void count_requests(const struct verdict_history *h, struct verdict_finding *f)
+{
+	u32 t, i;
+
+	for (t = 1; t < h->nr_tasks; t++) {
+		const struct verdict_requests *r = &h->tasks[t].requests;
+
+		for (i = 0; i < r->nr; i++) {
+			if (r->done[i].dev != f->object || r->done[i].completed < f->from ||
+			    r->done[i].issued > f->to)
+				continue;
+			f->requests++;
+			f->slowest_ns = max(f->slowest_ns,
+					    r->done[i].completed - r->done[i].issued);
+		}
+	}
+}
+
+/* The long interrupts of its source, from its first one on that held a task up */
+static void count_interrupts(const struct verdict_history *h, struct verdict_finding *f)
+{
+	const struct verdict_source *source = &h->sources.sources[f->object];
+	const struct verdict_spans *list = &h->cpus[source->cpu].interrupts;
+	u32 i;
+
+	for (i = 0; i < list->nr; i++) {
+		u64 ns = list->list[i].end - list->list[i].start;
+
+		if (list->list[i].source != f->object || list->list[i].end <= f->from ||
+		    list->list[i].start >= f->to)
+			continue;
+		f->times++;
+		f->interrupt_ns += ns;
+		f->slowest_ns = max(f->slowest_ns, ns);
+	}
+}
+
+/* Those of the victims in the time of the finding */
+static void count_reclaims(const struct verdict_history *h, struct verdict_finding *f)
+{
+	u32 v, i;
+
+	for (v = 0; v < f->victims.nr; v++) {
+		u32 task = f->victims.shares[v].task;
+		const struct verdict_spans *spans = &h->tasks[task].reclaims;
+
+		for (i = 0; i < spans->nr; i++) {
+			if (spans->list[i].source != f->object)
+				continue;
+			f->times++;
+			f->slowest_ns = max(f->slowest_ns,
+					    verdict_blame__reclaim(h, task, &spans->list[i]));
 		}
 	}
 }
@@ -428,6 +623,10 @@ int verdict_findings__find(struct verdict_findings *f, struct verdict_history *h
 	for (i = 0; i < f->nr && !err; i++) {
 		struct verdict_finding *finding = &f->findings[i];
 
+		if (finding->kind == KIND_INTERRUPT)
+			count_interrupts(h, finding);
+		else if (finding->kind == KIND_RECLAIM)
+			count_reclaims(h, finding);
 		if (!is_worth_telling(h, finding)) {
 			free_finding(finding);
 			continue;
@@ -436,6 +635,8 @@ int verdict_findings__find(struct verdict_findings *f, struct verdict_history *h
 		verdict_shares__sort(&finding->culprits);
 		find_confidence(finding);
 		find_example(h, finding);
+		if (finding->kind == KIND_DISK)
+			count_requests(h, finding);
 		f->findings[kept++] = *finding;
 	}
 	if (!err)

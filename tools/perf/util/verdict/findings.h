@@ -9,6 +9,9 @@ enum verdict_kind {
 	KIND_STUCK,		/* tasks waited for something that did not come */
 	KIND_CPU,		/* tasks waited for a CPU */
 	KIND_QUOTA,		/* tasks used up the CPU time that they may have */
+	KIND_DISK,		/* tasks waited for a block device */
+	KIND_RECLAIM,		/* tasks reclaimed memory */
+	KIND_INTERRUPT,		/* interrupts had the CPU of tasks for long */
 	KIND_FORKS,		/* tasks made others all the time */
 	KIND_CHANGED,		/* tasks ran more than in calm parts, and others waited more */
 };
@@ -43,12 +46,23 @@ struct verdict_shares {
  * @cost_ns: how long all tasks were held up together
  * @direct_ns: how much of it was without a task between culprit and victim
  * @count: how many waits
+ * @last_victim: who waited in the last one
+ * @last_wait: which of its waits that was
+ * @wait_ns: how much of it came down to the root
+ * @longest_ns: the most of that
+ * @long_waits: long waits of @last_victim so far
+ * @most_long_waits: the most of that
  * @from: when the first one began
  * @to: when the last one ended
  * @victims: who was held up
  * @culprits: who held up, if it was tasks
  * @sure_ns: cost by how sure it is; the most is what the finding is
- * @times: how many tasks were made
+ * @object: number of the block device, or index of the source of interrupts, or of the memory
+ * @requests: how many requests it did meanwhile
+ * @slowest_ns: how long the slowest one was in it; of interrupts
+ *	and reclaim, the longest one
+ * @interrupt_ns: how long all the long interrupts were
+ * @times: how many tasks were made, long interrupts there were, or reclaims
  * @ran: how long the culprits ran, if that changed
  * @ran_calm: how long in a calm part
  * @waited: how long the victims waited for a CPU, if that changed
@@ -64,10 +78,20 @@ struct verdict_finding {
 	u64			cost_ns;
 	u64			direct_ns;
 	u64			count;
+	u32			last_victim;
+	u32			last_wait;
+	u64			wait_ns;
+	u64			longest_ns;
+	u32			long_waits;
+	u32			most_long_waits;
 	u64			from;
 	u64			to;
 	struct verdict_shares	victims;
 	struct verdict_shares	culprits;
+	u32			object;
+	u64			requests;
+	u64			slowest_ns;
+	u64			interrupt_ns;
 	u64			times;
 	u64			ran;
 	u64			ran_calm;

@@ -7,6 +7,7 @@
  *	runs	of a CPU: which task it ran from when on
  *	waits	of a task: when it left the CPU, became runnable, and ran again
  *	hits	of a task: in which function the clock found it
+ *	requests, interrupts, reclaims	see disk.c, interrupt.c and reclaim.c
  *
  * which is some 80 bytes for a switch. A wait begins with the switch away from a task. A
  * wakeup makes it runnable, and tells by whom. The switch to it ends the wait.
@@ -112,11 +113,19 @@ void verdict_history__exit(struct verdict_history *h)
 	for (i = 0; i < h->nr_tasks; i++) {
 		free(h->tasks[i].waits);
 		free(h->tasks[i].hits);
+		free(h->tasks[i].requests.done);
+		free(h->tasks[i].interrupts.list);
+		free(h->tasks[i].reclaims.list);
 	}
-	for (i = 0; i < h->nr_cpus; i++)
+	for (i = 0; i < h->nr_cpus; i++) {
 		free(h->cpus[i].runs);
+		free(h->cpus[i].interrupts.list);
+	}
 	free(h->tasks);
 	free(h->cpus);
+	free(h->disks.pending);
+	free(h->sources.sources);
+	free(h->pools.pools);
 	free(h->places);
 	hashmap__free(h->by_tid);
 	interner__exit(&h->by_place);
@@ -325,6 +334,8 @@ int verdict_history__leave(struct verdict_history *h, u32 cpu, u64 time, u32 tas
 	struct verdict_wait *w;
 	int err = 0;
 
+	/* No interrupt is left for another task: the record of its end is missing. */
+	verdict_nest__forget(&c->nest);
 	if (last->task == VERDICT_NONE && c->nr_runs == 1 && last_known(t) <= last->start) {
 		/* What the first switch takes off a CPU ran since its first record. */
 		last->task = task;
@@ -482,15 +493,22 @@ void verdict_history__forget_hits(struct verdict_history *h)
  * @time: when they were missed
  *
  * The end of any contention may be among them, as a task ends it on the CPU that it runs on
- * then.
+ * then; and that of any request, and of any reclaim.
  */
 int verdict_history__forget(struct verdict_history *h, u32 cpu, u64 time)
 {
 	struct verdict_cpu *c;
 	u32 i;
 
-	for (i = 0; i < h->nr_tasks; i++)
+	for (i = 0; i < h->nr_tasks; i++) {
 		h->tasks[i].contended_since = 0;
+		h->tasks[i].reclaiming.since = 0;
+	}
+	h->disks.nr = 0;
+	for (i = 0; i < h->nr_cpus; i++) {
+		if (cpu == (u32)-1 || cpu == i)
+			verdict_nest__forget(&h->cpus[i].nest);
+	}
 	if (cpu == (u32)-1)
 		return 0;
 	c = verdict_history__cpu(h, cpu);
@@ -510,6 +528,22 @@ static void end_wait(struct verdict_wait *w, u64 time)
 		w->cpu = -1;
 }
 
+/* Those that are in a device in the end are there until then. */
+static int finish_requests(struct verdict_history *h)
+{
+	struct verdict_request *request;
+	u32 i;
+
+	for (i = 0; i < h->disks.nr; i++) {
+		request = &h->disks.pending[i];
+		request->completed = max(request->issued, h->newest);
+		if (verdict_requests__add(&h->tasks[request->task].requests, request))
+			return -ENOMEM;
+	}
+	h->disks.nr = 0;
+	return 0;
+}
+
 /* After the last record: who still runs or waits does so until then. */
 int verdict_history__finish(struct verdict_history *h)
 {
@@ -525,5 +559,5 @@ int verdict_history__finish(struct verdict_history *h)
 		if (t->unsure_since && forget_task(t, h->newest))
 			return -ENOMEM;
 	}
-	return 0;
+	return finish_requests(h);
 }

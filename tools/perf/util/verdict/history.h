@@ -2,7 +2,11 @@
 #ifndef __PERF_VERDICT_HISTORY_H
 #define __PERF_VERDICT_HISTORY_H
 
+#include "disk.h"
 #include "interner.h"
+#include "interrupt.h"
+#include "reclaim.h"
+#include "span.h"
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -25,6 +29,7 @@ enum verdict_class {
 	CLASS_PIPE,
 	CLASS_SOCKET,
 	CLASS_SEMAPHORE,
+	CLASS_IO,
 	CLASS_COMPLETION,
 	CLASS_CHILD,
 	CLASS_POLL,
@@ -132,6 +137,10 @@ struct verdict_task {
 	struct verdict_hit	*hits;
 	u32			nr_hits;
 	u32			max_hits;
+	struct verdict_requests	requests;
+	struct verdict_spans	interrupts;
+	struct verdict_spans	reclaims;
+	struct verdict_reclaiming reclaiming;
 };
 
 /**
@@ -154,6 +163,8 @@ struct verdict_cpu {
 	struct verdict_run	*runs;
 	u32			nr_runs;
 	u32			max_runs;
+	struct verdict_nest	nest;
+	struct verdict_spans	interrupts;
 };
 
 /* Which events the recording has */
@@ -164,6 +175,16 @@ enum verdict_event {
 	EVENT_WAKEUP_NEW,
 	EVENT_CONTENTION_BEGIN,
 	EVENT_CONTENTION_END,
+	EVENT_RQ_ISSUE,
+	EVENT_RQ_COMPLETE,
+	EVENT_IRQ_ENTRY,
+	EVENT_IRQ_EXIT,
+	EVENT_SOFTIRQ_ENTRY,
+	EVENT_SOFTIRQ_EXIT,
+	EVENT_RECLAIM_BEGIN,
+	EVENT_RECLAIM_END,
+	EVENT_MEMCG_RECLAIM_BEGIN,
+	EVENT_MEMCG_RECLAIM_END,
 	EVENT_NR,
 };
 
@@ -195,6 +216,9 @@ struct verdict_history {
 	struct hashmap		*by_tid;
 	struct verdict_cpu	*cpus;
 	u32			nr_cpus;
+	struct verdict_disks	disks;
+	struct verdict_sources	sources;
+	struct verdict_pools	pools;
 	struct verdict_place	*places;
 	u32			max_places;
 	struct interner		by_place;

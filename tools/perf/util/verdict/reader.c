@@ -9,6 +9,11 @@
  *	sched:sched_waking, sched:sched_wakeup		who was woken by whom
  *	sched:sched_wakeup_new				tasks that begin
  *	lock:contention_begin, lock:contention_end	waits for locks of the kernel
+ *	block:block_rq_issue, block:block_rq_complete	when requests were in block devices
+ *	irq:irq_handler_entry, irq:irq_handler_exit	which interrupts had a CPU for long
+ *	irq:softirq_entry, irq:softirq_exit		which softirqs had
+ *	vmscan:mm_vmscan_direct_reclaim_begin and _end	who reclaimed memory of the machine
+ *	vmscan:mm_vmscan_memcg_reclaim_begin and _end	who reclaimed that of a cgroup
  *	cpu-clock, cycles and the like			functions that tasks ran
  *
  * sched_wakeup comes from the CPU that the task is to run on. If it was woken from another
@@ -24,6 +29,7 @@
 
 #include "addr_location.h"
 #include "callchain.h"
+#include "cgroup.h"
 #include "data.h"
 #include "debug.h"
 #include "event.h"
@@ -255,6 +261,152 @@ static int handle_contention_end(struct reader *r, struct evsel *evsel __maybe_u
 	return 0;
 }
 
+static int handle_issue(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			struct machine *machine __maybe_unused, u32 task)
+{
+	struct verdict_request request = { .issued = sample->time, .task = task };
+	s64 dev, sector;
+
+	if (!field(evsel, sample, "dev", &dev) || !field(evsel, sample, "sector", &sector))
+		return 0;
+	/* Device 0 is none: the driver has not said for which disk it is. */
+	if (!dev)
+		return 0;
+	request.dev = dev;
+	request.sector = sector;
+	return verdict_disks__issue(&r->h->disks, &request);
+}
+
+static int handle_complete(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			   struct machine *machine __maybe_unused, u32 task __maybe_unused)
+{
+	struct verdict_request request;
+	s64 dev, sector;
+
+	if (!field(evsel, sample, "dev", &dev) || !field(evsel, sample, "sector", &sector) ||
+	    !verdict_disks__complete(&r->h->disks, dev, sector, &request))
+		return 0;
+	/* The clocks of two CPUs may differ. */
+	if (sample->time < request.issued)
+		return 0;
+	request.completed = sample->time;
+	return verdict_requests__add(&r->h->tasks[request.task].requests, &request);
+}
+
+/* Their numbers are those of the kernel's softirqs. */
+static const char *const softirqs[] = {
+	"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
+	"RCU",
+};
+
+static int handle_irq_entry(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			    struct machine *machine __maybe_unused, u32 task __maybe_unused)
+{
+	struct verdict_source source = { .cpu = sample->cpu };
+	s64 irq;
+
+	if (!field(evsel, sample, "irq", &irq))
+		return 0;
+	source.nr = irq;
+	tp_field__text(evsel, sample, tp_field__find(evsel, "name"), source.name,
+		       sizeof(source.name));
+	verdict_nest__enter(&r->h->cpus[sample->cpu].nest, &source, sample->time);
+	return 0;
+}
+
+static int handle_irq_exit(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			   struct machine *machine __maybe_unused, u32 task)
+{
+	struct verdict_source source = { .cpu = sample->cpu };
+	s64 irq;
+
+	if (!field(evsel, sample, "irq", &irq))
+		return 0;
+	source.nr = irq;
+	return verdict_nest__leave(&r->h->cpus[sample->cpu].nest, r->h, task, &source,
+				   sample->time);
+}
+
+/* False if it is none that is known */
+static bool read_softirq(struct evsel *evsel, struct perf_sample *sample,
+			 struct verdict_source *source)
+{
+	s64 vec;
+
+	if (!field(evsel, sample, "vec", &vec) || vec < 0 || vec >= (s64)ARRAY_SIZE(softirqs))
+		return false;
+	memset(source, 0, sizeof(*source));
+	source->cpu = sample->cpu;
+	source->nr = vec;
+	source->soft = true;
+	snprintf(source->name, sizeof(source->name), "%s", softirqs[vec]);
+	return true;
+}
+
+static int handle_softirq_entry(struct reader *r, struct evsel *evsel,
+				struct perf_sample *sample,
+				struct machine *machine __maybe_unused, u32 task __maybe_unused)
+{
+	struct verdict_source source;
+
+	if (read_softirq(evsel, sample, &source))
+		verdict_nest__enter(&r->h->cpus[sample->cpu].nest, &source, sample->time);
+	return 0;
+}
+
+static int handle_softirq_exit(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			       struct machine *machine __maybe_unused, u32 task)
+{
+	struct verdict_source source;
+
+	if (!read_softirq(evsel, sample, &source))
+		return 0;
+	return verdict_nest__leave(&r->h->cpus[sample->cpu].nest, r->h, task, &source,
+				   sample->time);
+}
+
+static int handle_reclaim(struct reader *r, struct evsel *evsel __maybe_unused,
+			  struct perf_sample *sample, struct machine *machine __maybe_unused,
+			  u32 task)
+{
+	verdict_reclaim__begin(r->h, task, false, sample->time);
+	return 0;
+}
+
+static int handle_memcg_reclaim(struct reader *r, struct evsel *evsel __maybe_unused,
+				struct perf_sample *sample,
+				struct machine *machine __maybe_unused, u32 task)
+{
+	verdict_reclaim__begin(r->h, task, true, sample->time);
+	return 0;
+}
+
+static int end_reclaim(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+		       u32 task, bool limited)
+{
+	struct verdict_pool pool = { .limited = limited };
+	struct cgroup *cgroup = NULL;
+
+	if (evsel->core.attr.sample_type & PERF_SAMPLE_CGROUP)
+		cgroup = cgroup__find(evsel__env(evsel), sample->cgroup);
+	if (cgroup)
+		pool.cgroup = cgroup->name;
+	return verdict_reclaim__end(r->h, task, &pool, sample->time);
+}
+
+static int handle_reclaim_end(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+			      struct machine *machine __maybe_unused, u32 task)
+{
+	return end_reclaim(r, evsel, sample, task, false);
+}
+
+static int handle_memcg_reclaim_end(struct reader *r, struct evsel *evsel,
+				    struct perf_sample *sample,
+				    struct machine *machine __maybe_unused, u32 task)
+{
+	return end_reclaim(r, evsel, sample, task, true);
+}
+
 static const struct {
 	const char	*system;
 	const char	*name;
@@ -266,6 +418,18 @@ static const struct {
 	[EVENT_WAKEUP_NEW]	= { "sched", "sched_wakeup_new",	handle_new },
 	[EVENT_CONTENTION_BEGIN] = { "lock", "contention_begin",	handle_contention_begin },
 	[EVENT_CONTENTION_END]	= { "lock", "contention_end",		handle_contention_end },
+	[EVENT_RQ_ISSUE]	= { "block", "block_rq_issue",		handle_issue },
+	[EVENT_RQ_COMPLETE]	= { "block", "block_rq_complete",	handle_complete },
+	[EVENT_IRQ_ENTRY]	= { "irq", "irq_handler_entry",		handle_irq_entry },
+	[EVENT_IRQ_EXIT]	= { "irq", "irq_handler_exit",		handle_irq_exit },
+	[EVENT_SOFTIRQ_ENTRY]	= { "irq", "softirq_entry",		handle_softirq_entry },
+	[EVENT_SOFTIRQ_EXIT]	= { "irq", "softirq_exit",		handle_softirq_exit },
+	[EVENT_RECLAIM_BEGIN]	= { "vmscan", "mm_vmscan_direct_reclaim_begin", handle_reclaim },
+	[EVENT_RECLAIM_END]	= { "vmscan", "mm_vmscan_direct_reclaim_end", handle_reclaim_end },
+	[EVENT_MEMCG_RECLAIM_BEGIN] = { "vmscan", "mm_vmscan_memcg_reclaim_begin",
+					handle_memcg_reclaim },
+	[EVENT_MEMCG_RECLAIM_END] = { "vmscan", "mm_vmscan_memcg_reclaim_end",
+				      handle_memcg_reclaim_end },
 };
 
 /* Samples the running task by time */

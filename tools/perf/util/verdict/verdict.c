@@ -5,6 +5,9 @@
  *	reader.c	reads the records once into
  *	history.c	the waits of tasks and the runs of CPUs; what they waited in
  *			is told by their call chains (stack.c)
+ *	disk.c		the requests of tasks to block devices
+ *	interrupt.c	the interrupts that had a CPU for long
+ *	reclaim.c	the tasks that reclaimed memory
  *	blame.c		follows a wait to what it comes down to
  *	findings.c	adds the waits up that come down to the same
  *	compare.c	compares the part before the trigger with calm ones, by their
@@ -165,10 +168,36 @@ static void write_link(struct json_writer *w, const struct verdict_history *h,
 	strbuf_release(&sb);
 }
 
+static void write_source(struct json_writer *w, const struct verdict_history *h,
+			 const struct verdict_finding *f)
+{
+	const struct verdict_source *source = &h->sources.sources[f->object];
+
+	json_writer__number(w, "cpu", source->cpu);
+	if (!source->soft)
+		json_writer__number(w, "irq", source->nr);
+	json_writer__string(w, source->soft ? "softirq" : "handler", source->name);
+	json_writer__number(w, "interrupts", f->times);
+	json_writer__number(w, "longest_ns", f->slowest_ns);
+}
+
+static void write_pool(struct json_writer *w, const struct verdict_history *h,
+		       const struct verdict_finding *f)
+{
+	const struct verdict_pool *pool = &h->pools.pools[f->object];
+
+	json_writer__string(w, "memory", pool->limited ? "cgroup" : "machine");
+	if (pool->cgroup)
+		json_writer__string(w, "cgroup", pool->cgroup);
+	json_writer__number(w, "reclaims", f->times);
+	json_writer__number(w, "longest_ns", f->slowest_ns);
+}
+
 static void write_finding(struct json_writer *w, const struct verdict_history *h,
 			  const struct verdict_finding *f)
 {
 	struct strbuf sb = STRBUF_INIT;
+	char dev[32];
 	int l;
 
 	verdict_words__sentence(&sb, h, f);
@@ -181,6 +210,17 @@ static void write_finding(struct json_writer *w, const struct verdict_history *h
 	json_writer__number(w, "waits", f->count);
 	json_writer__number(w, "from", f->from);
 	json_writer__number(w, "to", f->to);
+	if (f->kind == KIND_DISK) {
+		snprintf(dev, sizeof(dev), "%u:%u", verdict_disk__major(f->object),
+			 verdict_disk__minor(f->object));
+		json_writer__string(w, "device", dev);
+		json_writer__number(w, "requests", f->requests);
+		json_writer__number(w, "slowest_ns", f->slowest_ns);
+	}
+	if (f->kind == KIND_INTERRUPT)
+		write_source(w, h, f);
+	if (f->kind == KIND_RECLAIM)
+		write_pool(w, h, f);
 	write_shares(w, "victims", h, &f->victims, true);
 	write_shares(w, "culprits", h, &f->culprits, f->kind != KIND_FORKS);
 	json_writer__begin_array(w, "chain", JSON_STYLE__LINES);

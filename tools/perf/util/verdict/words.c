@@ -17,11 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So long a wait for a block device, or for a CPU, is worth events that would tell more. */
+#define LONG_WAIT	(20 * NSEC_PER_MSEC)
+
 const char *const verdict_kinds[] = {
 	[KIND_WAIT]		= "wait",
 	[KIND_STUCK]		= "stuck",
 	[KIND_CPU]		= "cpu",
 	[KIND_QUOTA]		= "quota",
+	[KIND_DISK]		= "disk",
+	[KIND_RECLAIM]		= "reclaim",
+	[KIND_INTERRUPT]	= "interrupt",
 	[KIND_FORKS]		= "forks",
 	[KIND_CHANGED]		= "changed",
 };
@@ -34,6 +40,9 @@ const char *const verdict_roots[] = {
 	[ROOT_SHARED]		= "shared",
 	[ROOT_OPEN]		= "open",
 	[ROOT_QUOTA]		= "quota",
+	[ROOT_DISK]		= "disk",
+	[ROOT_RECLAIM]		= "reclaim",
+	[ROOT_INTERRUPT]	= "interrupt",
 };
 
 const char *const verdict_confidences[] = {
@@ -49,6 +58,7 @@ const char *const verdict_classes[] = {
 	[CLASS_PIPE]		= "a pipe",
 	[CLASS_SOCKET]		= "a socket",
 	[CLASS_SEMAPHORE]	= "a semaphore",
+	[CLASS_IO]		= "I/O",
 	[CLASS_COMPLETION]	= "a kernel thread",
 	[CLASS_CHILD]		= "a child",
 	[CLASS_POLL]		= "work",
@@ -183,6 +193,74 @@ static void tell_quota(struct strbuf *sb, const struct verdict_history *h,
 	strbuf_addstr(sb, fair ? "cpu.max of the cgroup" : "the runtime of a real-time policy");
 }
 
+static void put_device(struct strbuf *sb, u32 dev)
+{
+	strbuf_addf(sb, "block device %u:%u", verdict_disk__major(dev), verdict_disk__minor(dev));
+}
+
+static void tell_disk(struct strbuf *sb, const struct verdict_history *h,
+		      const struct verdict_finding *f)
+{
+	tell_shares(sb, h, &f->victims);
+	strbuf_addstr(sb, " waited ");
+	verdict_words__time(sb, f->cost_ns);
+	strbuf_addstr(sb, f->nr_links > 1 ? ", also by way of others, for " : " for ");
+	put_device(sb, f->object);
+	strbuf_addf(sb, ": of %" PRIu64 " request%s meanwhile, the slowest was in it for ",
+		    f->requests, f->requests == 1 ? "" : "s");
+	verdict_words__time(sb, f->slowest_ns);
+}
+
+static void tell_reclaim(struct strbuf *sb, const struct verdict_history *h,
+			 const struct verdict_finding *f)
+{
+	const struct verdict_pool *pool = &h->pools.pools[f->object];
+
+	tell_shares(sb, h, &f->victims);
+	strbuf_addstr(sb, f->cost_ns - f->direct_ns > f->direct_ns ?
+		      " waited, also for others, " : " needed ");
+	verdict_words__time(sb, f->cost_ns);
+	strbuf_addf(sb, " to reclaim memory, %" PRIu64 " times, at most ", f->times);
+	verdict_words__time(sb, f->slowest_ns);
+	if (!pool->limited) {
+		strbuf_addstr(sb, ": the machine had too little that was free");
+		return;
+	}
+	strbuf_addstr(sb, ": a limit of a cgroup was reached, such as memory.max");
+	if (pool->cgroup) {
+		strbuf_addstr(sb, " of ");
+		verdict_words__name(sb, pool->cgroup);
+		strbuf_addstr(sb, " or of one above it");
+	}
+}
+
+static void put_source(struct strbuf *sb, const struct verdict_source *source)
+{
+	if (source->soft) {
+		strbuf_addf(sb, "softirq %s", source->name);
+		return;
+	}
+	strbuf_addf(sb, "interrupt %u (", source->nr);
+	verdict_words__name(sb, source->name[0] ? source->name : "no name");
+	strbuf_addch(sb, ')');
+}
+
+static void tell_interrupt(struct strbuf *sb, const struct verdict_history *h,
+			   const struct verdict_finding *f)
+{
+	const struct verdict_source *source = &h->sources.sources[f->object];
+
+	tell_shares(sb, h, &f->victims);
+	strbuf_addstr(sb, " lost ");
+	verdict_words__time(sb, f->cost_ns);
+	strbuf_addf(sb, "%s on CPU %u to ",
+		    f->nr_links > 1 && f->links[0].class != CLASS_UNKNOWN ?
+		    ", also by way of others," : "", source->cpu);
+	put_source(sb, source);
+	strbuf_addf(sb, ", which had the CPU for long %" PRIu64 " times, at most for ", f->times);
+	verdict_words__time(sb, f->slowest_ns);
+}
+
 static void tell_changed(struct strbuf *sb, const struct verdict_history *h,
 			 const struct verdict_finding *f)
 {
@@ -238,6 +316,15 @@ void verdict_words__sentence(struct strbuf *sb, const struct verdict_history *h,
 		break;
 	case KIND_QUOTA:
 		tell_quota(sb, h, f);
+		break;
+	case KIND_DISK:
+		tell_disk(sb, h, f);
+		break;
+	case KIND_RECLAIM:
+		tell_reclaim(sb, h, f);
+		break;
+	case KIND_INTERRUPT:
+		tell_interrupt(sb, h, f);
 		break;
 	case KIND_CHANGED:
 		tell_changed(sb, h, f);
@@ -297,6 +384,16 @@ void verdict_words__link(struct strbuf *sb, const struct verdict_history *h,
 		if (l->function)
 			put_function(sb, ", mostly in ", l->function);
 		return;
+	case ROOT_RECLAIM:
+		strbuf_addstr(sb, "reclaimed memory for ");
+		verdict_words__time(sb, l->ns);
+		return;
+	case ROOT_INTERRUPT:
+		strbuf_addstr(sb, "lost ");
+		verdict_words__time(sb, l->ns);
+		strbuf_addf(sb, " on CPU %u to ", h->sources.sources[l->object].cpu);
+		put_source(sb, &h->sources.sources[l->object]);
+		return;
 	case ROOT_QUOTA:
 		strbuf_addstr(sb, "was held back while the CPU was idle, for ");
 		verdict_words__time(sb, l->ns);
@@ -322,8 +419,39 @@ void verdict_words__link(struct strbuf *sb, const struct verdict_history *h,
 	}
 	strbuf_addstr(sb, "waited ");
 	verdict_words__time(sb, l->ns);
-	strbuf_addf(sb, " for %s", verdict_classes[l->class]);
+	strbuf_addstr(sb, " for ");
+	if (l->root == ROOT_DISK)
+		put_device(sb, l->object);
+	else
+		strbuf_addstr(sb, verdict_classes[l->class]);
 	tell_place(sb, h, l);
+}
+
+static bool is_long_io(const struct verdict_wait *w)
+{
+	return w->class == CLASS_IO && verdict_wait__blocked(w) >= LONG_WAIT;
+}
+
+static bool is_long_delay(const struct verdict_wait *w)
+{
+	return verdict_wait__runnable(w) >= LONG_WAIT;
+}
+
+/* Has a task waited so? */
+static bool has_waited(const struct verdict_history *h,
+		       bool (*is_such)(const struct verdict_wait *w))
+{
+	u32 t, i;
+
+	for (t = 1; t < h->nr_tasks; t++) {
+		for (i = 0; i < h->tasks[t].nr_waits; i++) {
+			const struct verdict_wait *w = &h->tasks[t].waits[i];
+
+			if (!w->unknown && is_such(w))
+				return true;
+		}
+	}
+	return false;
 }
 
 /**
@@ -350,6 +478,19 @@ void verdict_words__missing(const struct verdict_history *h,
 		     "who was woken by whom, and waited for a CPU");
 	if (!h->has[EVENT_WAKEUP_NEW])
 		tell(ctx, "sched:sched_wakeup_new", "who made new tasks");
+	if (!(h->has[EVENT_RQ_ISSUE] && h->has[EVENT_RQ_COMPLETE]) && has_waited(h, is_long_io))
+		tell(ctx, "block:block_rq_issue,block:block_rq_complete",
+		     "for which block devices tasks waited");
+	if (!(h->has[EVENT_SOFTIRQ_ENTRY] && h->has[EVENT_SOFTIRQ_EXIT] &&
+	      h->has[EVENT_IRQ_ENTRY] && h->has[EVENT_IRQ_EXIT]) &&
+	    has_waited(h, is_long_delay))
+		tell(ctx,
+		     "irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit",
+		     "whether interrupts had the CPUs that tasks waited for");
+	if (!(h->has[EVENT_RECLAIM_BEGIN] && h->has[EVENT_RECLAIM_END] &&
+	      h->has[EVENT_MEMCG_RECLAIM_BEGIN] && h->has[EVENT_MEMCG_RECLAIM_END]))
+		tell(ctx, "vmscan:mm_vmscan_direct_reclaim_*,vmscan:mm_vmscan_memcg_reclaim_*",
+		     "which tasks reclaimed memory");
 	if (!h->clock)
 		tell(ctx, "cpu-clock/freq=99/", "in which functions tasks ran");
 }

@@ -12,6 +12,11 @@
  *	culprit COMM		who is to blame
  *	victim COMM		who suffers; may be there more than once
  *	chain COMM COMM COMM	from the victim to the culprit
+ *	device MAJOR:MINOR	the block device that is slow
+ *	limit NAME		what it is a limit of that held the victim back
+ *	cpu NR			which CPU interrupts had
+ *	source NAME		what interrupted it
+ *	memory NAME		whose memory was too little, cgroup or machine
  *
  * A time in which a thread works is CPU time, so that it does not depend on how busy the
  * machine is.
@@ -29,9 +34,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +48,11 @@
 #define WORKERS		4
 #define LARGE_WRITE	(64L << 20)
 #define ANY_CPU		(-1)
+#define CGROUPS		"/sys/fs/cgroup"
+#define CONFIGFS	"/sys/kernel/config"
+#define BLOCK		4096
+#define READ_AHEAD	(128L << 10)
+#define DISK_SIZE	(64L << 20)
 
 #ifndef SCHED_DEADLINE
 #define SCHED_DEADLINE	6
@@ -350,6 +363,48 @@ static void runaway(void)
 	start_on(cpu, 1, (struct actor){ culprit, run_runaway, .fifo = 5 });
 }
 
+/* What the device of the module perf_stall of these tests is told, see there */
+static const char *stall;
+
+static void run_interrupted(const struct actor *a)
+{
+	int fd = open("/dev/perf_stall", O_WRONLY);
+
+	while (!ended) {
+		if (fd < 0 || write(fd, stall, strlen(stall)) < 0)
+			die("/dev/perf_stall");
+		sleep_us(30000);
+	}
+}
+
+static void interrupt(const char *victim, int cpu, const char *what)
+{
+	stall = what;
+	start_on(cpu, 3, (struct actor){ victim, run_pinned });
+	start_on(cpu, 1, (struct actor){ draw_name(), run_interrupted });
+}
+
+static void be_interrupted(const char *what, const char *source)
+{
+	const char *victim = draw_name();
+	int cpu = random() % nr_cpus;
+
+	fprintf(truth, "kind interrupt\nvictim %s\ncpu %d\nsource %s\n", victim, cpu, source);
+	interrupt(victim, cpu, what);
+}
+
+/* A CPU that threads need runs a softirq for long, again and again. */
+static void long_softirq(void)
+{
+	be_interrupted("softirq 30", "TIMER");
+}
+
+/* The same for the handler of an interrupt */
+static void long_handler(void)
+{
+	be_interrupted("handler 30", "perf_stall");
+}
+
 static void run_hog(const struct actor *a)
 {
 	while (!ended)
@@ -415,7 +470,117 @@ static void quota(void)
 	const char *name = draw_name();
 
 	tell("quota", name, name);
+	fprintf(truth, "limit runtime\n");
 	start(1, name, run_deadline);
+}
+
+/* A limit of a cgroup: its controller, its file, and what tells how often it was reached */
+struct limit {
+	const char	*controller;
+	const char	*file;
+	const char	*stat;
+	const char	*format;
+};
+
+static const struct limit cpu_limit = { "+cpu", "cpu.max", "cpu.stat", "nr_throttled %ld" };
+static const struct limit memory_limit = { "+memory", "memory.max", "memory.events", "max %ld" };
+
+/* A cgroup with a limit, its only process, and whether the limit is to hold that back */
+static char cgroup[64];
+static const struct limit *limit;
+static pid_t member;
+static bool reaches_limit;
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+	char file[128];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	fd = open(file, O_WRONLY);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		die(file);
+	close(fd);
+}
+
+static void start_in_cgroup(const struct limit *of, const char *value, struct actor actor)
+{
+	char pid[16];
+
+	limit = of;
+	write_file(CGROUPS, "cgroup.subtree_control", limit->controller);
+	snprintf(cgroup, sizeof(cgroup), CGROUPS "/incident-%d", getpid());
+	if (mkdir(cgroup, 0755))
+		die(cgroup);
+	write_file(cgroup, limit->file, value);
+	member = fork();
+	if (member < 0)
+		die("fork");
+	if (!member) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		actor.cpu = ANY_CPU;
+		begin(&actor);
+		_exit(0);
+	}
+	snprintf(pid, sizeof(pid), "%d", member);
+	write_file(cgroup, "cgroup.procs", pid);
+}
+
+/* How often the limit held the cgroup back, as it tells */
+static long times_held(void)
+{
+	char file[128], line[128];
+	long nr = -1;
+	FILE *f;
+
+	snprintf(file, sizeof(file), "%s/%s", cgroup, limit->stat);
+	f = fopen(file, "r");
+	if (!f)
+		die(file);
+	while (nr < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, limit->format, &nr);
+	fclose(f);
+	return nr;
+}
+
+/* The cgroup is gone afterwards. Returns whether it was what it is to be. */
+static bool end_cgroup(void)
+{
+	bool held;
+	long nr;
+
+	if (!member)
+		return true;
+	nr = times_held();
+	held = nr > 0;
+	kill(member, SIGKILL);
+	waitpid(member, NULL, 0);
+	if (rmdir(cgroup))
+		perror(cgroup);
+	if (nr >= 0 && reaches_limit == held)
+		return true;
+	fprintf(stderr, "%s: %s was reached %ld times\n", cgroup, limit->file, nr);
+	return false;
+}
+
+/* A task uses up the CPU time that its cgroup may have. */
+static void cpu_max(void)
+{
+	const char *name = draw_name();
+
+	tell("quota", name, name);
+	fprintf(truth, "limit cpu.max\n");
+	reaches_limit = true;
+	start_in_cgroup(&cpu_limit, "30000 100000", (struct actor){ name, run_hog });
+}
+
+/* It cannot reach a limit of two CPUs, and leaves its CPU idle at times. */
+static void run_below_limit(const struct actor *a)
+{
+	while (!ended) {
+		work_us(20000);
+		sleep_us(5000);
+	}
 }
 
 static int open_file(void)
@@ -501,6 +666,98 @@ static void file_write(void)
 {
 	make_file();
 	let_wait(run_small_writer, run_large_writer);
+}
+
+/* A block device whose requests take as long as is told: null_blk */
+static char disk[64], disk_config[64];
+
+static void run_reader(const struct actor *a)
+{
+	int fd = open(disk, O_RDONLY | O_DIRECT);
+	void *data = aligned_alloc(BLOCK, BLOCK);
+
+	if (fd < 0 || !data)
+		die(disk);
+	while (!ended) {
+		if (pread(fd, data, BLOCK, random() % 4096 * BLOCK) != BLOCK)
+			die(disk);
+		work_us(500);
+		sleep_us(2000 + random() % 3000);
+	}
+}
+
+/* @completion_nsec: how long each request takes, or NULL: no time */
+static void make_disk(const char *completion_nsec)
+{
+	const char *name = draw_name();
+
+	if (access(CONFIGFS "/nullb", F_OK) && mount("none", CONFIGFS, "configfs", 0, ""))
+		die(CONFIGFS);
+	snprintf(disk_config, sizeof(disk_config), CONFIGFS "/nullb/%s", name);
+	snprintf(disk, sizeof(disk), "/dev/%s", name);
+	if (mkdir(disk_config, 0755))
+		die(disk_config);
+	write_file(disk_config, "size", "64");
+	write_file(disk_config, "irqmode", completion_nsec ? "2" : "0");
+	if (completion_nsec)
+		write_file(disk_config, "completion_nsec", completion_nsec);
+	write_file(disk_config, "power", "1");
+}
+
+static void end_disk(void)
+{
+	if (!disk_config[0])
+		return;
+	write_file(disk_config, "power", "0");
+	if (rmdir(disk_config))
+		perror(disk_config);
+}
+
+/* Threads read from a disk that takes long for each request. */
+static void slow_disk(void)
+{
+	const char *victim = draw_name();
+	struct stat st;
+
+	make_disk("60000000");
+	if (stat(disk, &st))
+		die(disk);
+	fprintf(truth, "kind disk\nvictim %s\ndevice %u:%u\n", victim, major(st.st_rdev),
+		minor(st.st_rdev));
+	start(3, victim, run_reader);
+}
+
+/* It lets the page cache have all of the disk, again and again, and reads a part of each piece. */
+static void run_cached_reader(const struct actor *a)
+{
+	int fd = open(disk, O_RDONLY);
+	char data[BLOCK];
+	off_t at;
+
+	while (!ended) {
+		for (at = 0; at < DISK_SIZE; at += READ_AHEAD) {
+			if (fd < 0 || posix_fadvise(fd, at, READ_AHEAD, POSIX_FADV_WILLNEED) ||
+			    pread(fd, data, BLOCK, at) != BLOCK)
+				die(disk);
+		}
+		sleep_us(1000);
+	}
+}
+
+static void read_in_cgroup(const char *name, const char *memory_max)
+{
+	make_disk(NULL);
+	start_in_cgroup(&memory_limit, memory_max, (struct actor){ name, run_cached_reader });
+}
+
+/* A task caches more of a disk than the memory that its cgroup may have. */
+static void reclaim_in_cgroup(void)
+{
+	const char *name = draw_name();
+
+	fprintf(truth, "kind reclaim\nvictim %s\nmemory cgroup\n", name);
+	reaches_limit = true;
+	read_in_cgroup(name, "8M");
 }
 
 static void run_first(const struct actor *a)
@@ -592,6 +849,35 @@ static void calm_yield(void)
 	start(1, draw_name(), run_yielder);
 }
 
+/* They wait for the disk a large part of the time, but never long. */
+static void calm_disk(void)
+{
+	calm();
+	make_disk("3000000");
+	start(3, draw_name(), run_reader);
+}
+
+/* Each softirq, and each handler, is short. */
+static void calm_irqs(void)
+{
+	calm();
+	interrupt(draw_name(), random() % nr_cpus, random() % 2 ? "softirq 1" : "handler 1");
+}
+
+/* All of the disk fits. */
+static void calm_memory(void)
+{
+	calm();
+	read_in_cgroup(draw_name(), "256M");
+}
+
+static void calm_cpu_max(void)
+{
+	calm();
+	start_in_cgroup(&cpu_limit, "200000 100000",
+			(struct actor){ draw_name(), run_below_limit });
+}
+
 static const struct {
 	const char	*name;
 	void		(*make)(void);
@@ -602,6 +888,11 @@ static const struct {
 	{ "runaway",	runaway },
 	{ "neighbour",	neighbour },
 	{ "quota",	quota },
+	{ "cpu_max",	cpu_max },
+	{ "slow_disk",	slow_disk },
+	{ "reclaim",	reclaim_in_cgroup },
+	{ "softirq",	long_softirq },
+	{ "handler",	long_handler },
 	{ "file_lock",	file_lock },
 	{ "file_write",	file_write },
 	{ "deadlock",	deadlock },
@@ -609,12 +900,17 @@ static const struct {
 	{ "change",	change },
 	{ "calm",	calm },
 	{ "calm_yield", calm_yield },
+	{ "calm_cpu_max", calm_cpu_max },
+	{ "calm_disk",	calm_disk },
+	{ "calm_irqs",	calm_irqs },
+	{ "calm_memory",	calm_memory },
 };
 
 int main(int argc, char **argv)
 {
 	unsigned int i, nr = sizeof(incidents) / sizeof(*incidents);
 	struct timespec now;
+	bool ok;
 
 	for (i = 0; argc >= 3 && i < nr && strcmp(argv[1], incidents[i].name); i++)
 		;
@@ -638,6 +934,8 @@ int main(int argc, char **argv)
 	sleep_us(atof(argv[2]) * 1e6);
 	ended = true;
 	unlink(path);
+	ok = end_cgroup();
+	end_disk();
 	/* Threads that wait for each other do not end. */
-	_exit(0);
+	_exit(!ok);
 }
