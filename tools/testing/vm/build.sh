@@ -84,8 +84,8 @@ fragments()
 	patched) printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" ;;
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
-	debug)
 	kcsan) printf '%s\n' "$VM/config/patched.config" "$VM/config/kcsan.config" ;;
+	debug)
 		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
 			"$VM/config/debug.config"
 		;;

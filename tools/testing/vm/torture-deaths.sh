@@ -9,7 +9,7 @@
 #	 torture-deaths.sh guest	in the guest
 #
 # DEATHS=100 SEED=1: how many, and where the random numbers begin. KINDS: the ways, of those in
-# death(). VARIANT=debug has more of them.
+# death(). VARIANT=debug has LKDTM, and no detector of lockups.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/test-blackbox.sh
 . "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
@@ -21,7 +21,7 @@ VARIANT=${VARIANT:-patched}
 if [ "$VARIANT" = debug ]; then
 	KINDS=${KINDS:-panic nmi triple reset oops bug irq}
 else
-	KINDS=${KINDS:-panic nmi triple reset}
+	KINDS=${KINDS:-panic nmi triple reset lockup}
 fi
 BOOTS=$((DEATHS + 1))
 PROVOKE=/sys/kernel/debug/provoke-crash
@@ -82,7 +82,7 @@ fits()
 		# The reason of an oops is what the oops was about.
 		declare -A reason=([panic]='sysrq triggered crash' [nmi]='NMI'
 			[oops]='Fatal exception' [bug]='Fatal exception'
-			[irq]='dumptest|Fatal exception in interrupt')
+			[irq]='dumptest|Fatal exception in interrupt' [lockup]='Hard LOCKUP')
 		grep -qx 'state dead' /tmp/text && ends_with_death time &&
 			! grep -E '^state of .* paused 0' /tmp/text &&
 			grep -qE "^death kind 1 .* reason .*(${reason[$1]})" /tmp/text &&
@@ -120,6 +120,15 @@ survives()
 	[ "$(wc -w <<<"$image")" = 1 ] && is_whole "$image" "$1" && fits "$2" || return 1
 	[ "$2" != reset ] || is_same "$image" "$OUT/memory" || return 1
 	recovers_all "$image" && [ -z "$(dead)" ]
+}
+
+# A CPU that takes no interrupts, seen by the other one
+lock_up()
+{
+	insmod "$BUILD/patched/test_modules/perf_stall.ko"
+	sysctl -qw kernel.soft_watchdog=0 kernel.nmi_watchdog=1 kernel.watchdog_thresh=1 \
+		kernel.hardlockup_panic=1 kernel.watchdog=1
+	taskset 2 sh -c 'echo irqs 20000 >/dev/perf_stall'
 }
 
 boot()
@@ -160,6 +169,7 @@ death()
 	nmi) ask nmi ;;
 	triple) echo b >/proc/sysrq-trigger ;;
 	reset) ask reset "$address" ;;
+	lockup) lock_up ;;
 	oops) echo EXCEPTION >"$PROVOKE"/DIRECT ;;
 	bug) echo BUG >"$PROVOKE"/DIRECT ;;
 	# Of a device: there is no do_IRQ() on x86 any more, which INT_HARDWARE_ENTRY probes.

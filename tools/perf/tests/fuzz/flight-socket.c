@@ -13,6 +13,7 @@
  * tests/shell/flight_fuzz.sh builds and runs it.
  */
 #include "../../util/flight/trigger/socket.c"
+#include "../../util/flight/trigger/local-clock.h"
 #include "../../util/flight/trigger/terms.h"
 #include "../../util/flight/trigger/watch.h"
 
@@ -43,6 +44,12 @@ int ui__warning(const char *format, ...);
 int ui__warning(const char *format __maybe_unused, ...)
 {
 	return 0;
+}
+
+/* No messages are read, so none has a time. */
+bool local_clock__read(u64 *ns __maybe_unused)
+{
+	return false;
 }
 
 static int parse_any(struct flight_trigger *t, const char *arg)

@@ -24,14 +24,15 @@ build()
 	shift
 	fuzz_build "$name" -I"$flight" -I"$perf/util" -I"$perf" \
 		-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
-		-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
+		-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/api" \
+		-I"$tools/lib/perf/include" \
 		"$perf/tests/fuzz/$name.c" "${@/#/$flight/}" \
 		"$tools"/lib/{ctype,rbtree,string,vsprintf,zalloc}.c -lm
 }
 
 fuzz_begin flight-fuzz
 build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall}.c \
-	registry.c ../clockid.c ../json-writer.c
+	registry.c ../clockid.c ../json-writer.c ../../../lib/api/{debug,fs/fs}.c
 build flight-combine dump/{combine,part,files,symbol-store}.c ../clockid.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c ../strlist.c ../rblist.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \

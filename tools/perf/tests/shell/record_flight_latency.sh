@@ -3,14 +3,18 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # For each kind a wait that it is hit by, and others that it must not be hit by: too short, or
-# of another task. It is hit while the wait lasts, once. FLIGHT_TIMES: how often.
+# of another task. It is hit while the wait lasts, once. FLIGHT_TIMES: how often, see
+# lib/flight_hits.sh. FLIGHT_IRQOFF=only: interrupts that are off, alone.
 set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
+# shellcheck source=lib/flight_hits.sh
+. "$(dirname "$0")/lib/flight_hits.sh"
+# shellcheck source=lib/stall.sh
+. "$(dirname "$0")/lib/stall.sh"
 
-TIMES=${FLIGHT_TIMES:-1}
 M=(-M 4M -e cpu-clock -F 199 -a)
 
 latency_cleanup()
@@ -27,70 +31,38 @@ waits()
 	python3 "$FLIGHT_LIB/waits.py" "$@"
 }
 
-# start NAME TRIGGER: no cooldown, so that nothing is hidden by it
-start()
-{
-	start_recorder "$TMP/$1" "${M[@]}" --trigger signal --trigger "$2,cooldown=0"
-}
+# For the recorder, and the thread that walks
+QUIET=1
 
-# The recorder, and the thread that walks, have had time for what lasts as long as it.
-quiet()
+# hit_victim KIND PATTERN THRESHOLD: there is one dump, of that reason
+hit_victim()
 {
-	sleep 1
-	[ -z "$(dumps "$OUT_NAME")" ] || { grep reason "$OUT_NAME".sample.*.json; return 1; }
-}
-
-# hit PATTERN THRESHOLD: there is one dump, of that reason; sets DUMP
-hit()
-{
-	DUMP=$(dumps "$OUT_NAME" | head -n1)
-	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
-	grep -qE "\"reason\": \"victim \\([0-9]+\\) $1: " "$DUMP.json"
+	hit "$1"
+	grep -qE "\"reason\": \"victim \\([0-9]+\\) $2: " "$DUMP.json"
 	grep -q '"trigger_comm": "victim"' "$DUMP.json"
 	grep -qE '"trigger_pid": [0-9]+' "$DUMP.json"
 	grep -q '"unit": "us"' "$DUMP.json"
-	[ "$(sed -nE 's/^  "threshold": ([0-9]+),/\1/p' "$DUMP.json")" = "$2" ]
-	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge "$2" ]
+	[ "$(sed -nE 's/^  "threshold": ([0-9]+),/\1/p' "$DUMP.json")" = "$3" ]
+	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge "$3" ]
 	[ "$(json "$DUMP" swallowed)" = 0 ]
-	# The cause is in the window, with all of the wait.
-	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) - $2 / 1e6 &&
-		$(json "$DUMP" trigger_time) <= $(json "$DUMP" newest) + 1) }"
-	opens "$DUMP"
-}
-
-# end N: it ends with so many dumps, without the last one
-end()
-{
-	stop_recorder INT
-	[ "$(($(dumps "$OUT_NAME" | wc -l) - 1))" = "$1" ] ||
-		{ grep reason "$OUT_NAME".sample.*.json; return 1; }
-}
-
-# again FUNCTION...: TIMES times
-again()
-{
-	local i
-
-	for ((i = 0; i < TIMES; i++)); do
-		"$@" "$i"
-	done
+	# All of the wait is in the window.
+	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) - $3 / 1e6) }"
 }
 
 for_a_cpu()
 {
-	start "runq$1" 'latency/runq,over=400ms,comm=victim/'
+	start runq 'latency/runq,over=400ms,comm=victim/'
 	waits victim queue 0.02
 	waits other queue 0.9
 	quiet
 	waits victim queue 0.9
-	wait_for has_dumps "$OUT_NAME" 1
-	hit '(is waiting|waited) for a CPU' 400000
+	hit_victim latency '(is waiting|waited) for a CPU' 400000
 	end 1
 }
 
 off_the_cpu()
 {
-	start "offcpu$1" 'latency/offcpu,over=500ms,comm=victim/'
+	start offcpu 'latency/offcpu,over=500ms,comm=victim/'
 	waits victim sleep 0.02 20
 	waits other sleep 1.2
 	quiet
@@ -99,7 +71,7 @@ off_the_cpu()
 	wait_for has_dumps "$OUT_NAME" 1
 	# It is hit while it lasts, and not again when it ends.
 	kill -0 $victim
-	hit 'is off the CPU' 500000
+	hit_victim latency 'is off the CPU' 500000
 	grep -q "\"trigger_pid\": $victim,\$" "$DUMP.json"
 	kill -TERM $victim
 	wait $victim || true
@@ -123,8 +95,7 @@ in_a_cgroup()
 	# shellcheck disable=SC2016 # for the shell in there
 	sh -c 'echo $$ >"$1/below/cgroup.procs"; shift; exec "$@"' - "$CGROUP" \
 		python3 "$FLIGHT_LIB/waits.py" victim sleep 1.2
-	wait_for has_dumps "$OUT_NAME" 1
-	hit '(is|was) off the CPU' 400000
+	hit_victim latency '(is|was) off the CPU' 400000
 	grep -q '"trigger_cgroup": "/flight-latency/below"' "$DUMP.json"
 	end 1
 	rmdir "$CGROUP/below" "$CGROUP"
@@ -143,7 +114,7 @@ mount_slow()
 # A disk holds up fsync until the dump is there.
 in_a_syscall()
 {
-	start "syscall$1" 'syscall/name=fsync,over=500ms/'
+	start syscall 'syscall/name=fsync,over=500ms/'
 	waits victim fsync "$TMP/disk/slow/quiet"
 	waits victim sleep 1.2
 	quiet
@@ -156,7 +127,7 @@ in_a_syscall()
 	rm "$TMP/control"
 	wait $victim
 	grep 'held fsync' "$TMP/said"
-	hit 'is in fsync' 500000
+	hit_victim syscall 'is in fsync' 500000
 	end 1
 }
 
@@ -199,19 +170,34 @@ irqs_are_watched()
 	[ -e /sys/kernel/debug/tracing/events/preemptirq/irq_disable ]
 }
 
-# The kernel prints all tasks with interrupts off.
+# The time for which a busy host does not run the guest counts as well.
 irqs_off()
 {
-	start irqoff 'latency/irqoff,over=1s/'
+	start irqoff 'latency/irqoff,over=3s/'
+	stall short irqs 300
 	quiet
-	end 0
-	start irqoff2 'latency/irqoff,over=0.1ms/'
-	wait_for has_dumps "$OUT_NAME" 1
-	stop_recorder INT
-	DUMP=$(dumps "$OUT_NAME" | head -n1)
-	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p' "$DUMP.json"
-	grep -qE '"reason": "interrupts were off on CPU [0-9]+ in ' "$DUMP.json"
-	[ "$(sed -nE 's/^  "value": ([0-9]+),/\1/p' "$DUMP.json")" -ge 100 ]
+	stall spinner irqs 4000
+	hit latency
+	grep -qE '"reason": "interrupts were off on CPU 1 in spinner \([0-9]+\): ' "$DUMP.json"
+	grep -q '"trigger_comm": "spinner"' "$DUMP.json"
+	[ "$(json "$DUMP" threshold)" = 3000000 ]
+	[ "$(json "$DUMP" value)" -ge 4000000 ]
+	end 1
+}
+
+check_irqoff()
+{
+	if ! irqs_are_watched; then
+		check "latency/irqoff/ without its tracepoints" \
+			fails_somehow 'preemptirq:irq_disable, .* CONFIG_PREEMPTIRQ_TRACEPOINTS' \
+			perf record "${M[@]}" -o "$TMP/q" --trigger latency/irqoff,over=1ms/ -- true
+	elif may_stall; then
+		insmod "$PERF_STALL"
+		check "latency/irqoff/" again irqs_off
+		rmmod perf_stall
+	else
+		leave_out "latency/irqoff/" "a CPU is stalled in the test machine alone"
+	fi
 }
 
 needs_permission()
@@ -251,6 +237,11 @@ if ! perf version --build-options 2>/dev/null | grep -q 'bpf_skeletons: \[ on'; 
 	leave_out "waits" "this perf was built without BPF skeletons"
 	check "without BPF skeletons" fails_somehow 'was built without BPF skeletons' \
 		perf record "${M[@]}" -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+elif [ "${FLIGHT_IRQOFF-}" = only ]; then
+	check_irqoff
+	[ ! -e "$TMP/figures" ] || cat "$TMP/figures"
+	persistent_end
+	exit
 elif [ ! -e /sys/kernel/btf/vmlinux ]; then
 	leave_out "waits" "the kernel has no BTF"
 	check "without BTF" fails_somehow 'the kernel has no BTF .* CONFIG_DEBUG_INFO_BTF' \
@@ -265,12 +256,7 @@ else
 	check "the recorder is left out" leaves_itself_out
 	check "not as root" needs_permission
 fi
-if irqs_are_watched; then
-	check "latency/irqoff/" irqs_off
-else
-	check "latency/irqoff/ without its tracepoints" \
-		fails_somehow 'preemptirq:irq_disable, .* CONFIG_PREEMPTIRQ_TRACEPOINTS' \
-		perf record "${M[@]}" -o "$TMP/q" --trigger latency/irqoff,over=1ms/ -- true
-fi
+check_irqoff
 check "refuses what makes no sense" refuses
+[ ! -e "$TMP/figures" ] || cat "$TMP/figures"
 persistent_end

@@ -16,15 +16,23 @@
  * The lines of one report are one hit: it is the first one that matches.
  *
  * The kernel limits such messages itself: kernel.hung_task_warnings of hung tasks, and one
- * line about each process that the OOM killer kills. The time of a hit is that of reading:
- * the kernel's time of a message is on a clock of its own.
+ * line about each process that the OOM killer kills.
+ *
+ * A message has a time of the kernel's own clock. A busy machine reads the message late. So its
+ * age on that clock is subtracted from the time of reading. Where that clock cannot be read,
+ * the time of a hit is that of reading. So is that of the first hit after a suspend, because
+ * one of the two clocks may have stood still meanwhile.
  */
+#include "local-clock.h"
 #include "terms.h"
 #include "triggers.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 
+#include <api/fs/fs.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +45,8 @@
 #define RECORDS_PER_PASS	1024
 #define MAX_RECORD		8192
 #define MAX_GROUPS		6
+/* The two clocks are not read at once. */
+#define MIN_SUSPEND		(10 * NSEC_PER_MSEC)
 #define LOG_FACILITY(prio)	((prio) >> 3)
 
 /**
@@ -48,7 +58,8 @@
  * @comm: that with the name of the task
  * @value: that with a number
  * @unit: of the number
- * @is_limit: the number is the kernel's limit, which was passed
+ * @limit: the sysctl with the kernel's limit of it, or NULL
+ * @factor: what that is multiplied by
  */
 static const struct report {
 	const struct flight_trigger_ops	*ops;
@@ -58,7 +69,8 @@ static const struct report {
 	int				comm;
 	int				value;
 	const char			*unit;
-	bool				is_limit;
+	const char			*limit;
+	unsigned int			factor;
 } reports[] = {
 	{
 		.ops	 = &flight_trigger_oom,
@@ -74,7 +86,8 @@ static const struct report {
 		.comm	 = 1,
 		.value	 = 3,
 		.unit	 = "s",
-		.is_limit = true,
+		.limit	 = "kernel/hung_task_timeout_secs",
+		.factor	 = 1,
 	}, {
 		.ops	 = &flight_trigger_lockup,
 		.regex	 =
@@ -83,6 +96,8 @@ static const struct report {
 		.comm	 = 4,
 		.value	 = 3,
 		.unit	 = "s",
+		.limit	 = "kernel/watchdog_thresh",
+		.factor	 = 2,
 	}, {
 		.ops	 = &flight_trigger_rcu_stall,
 		.regex	 =
@@ -97,6 +112,7 @@ static const struct report {
  * @regex: compiled
  * @context: compiled, of @report
  * @cgroup: what the last context was
+ * @suspended: ns for which the machine was suspended, when that was last looked at
  */
 struct messages {
 	const struct report	*report;
@@ -104,6 +120,7 @@ struct messages {
 	regex_t			regex;
 	regex_t			context;
 	char			cgroup[128];
+	s64			suspended;
 };
 
 static const struct flight_term terms[] = {
@@ -172,10 +189,21 @@ static int report_parse_terms(struct flight_trigger *t, char *text)
 	       (m->report->context ? compile(t, &m->context, m->report->context) : 0);
 }
 
+static s64 time_suspended(void)
+{
+	u64 boottime = 0, monotonic = 0;
+
+	clockid__read(CLOCK_BOOTTIME, &boottime);
+	clockid__read(CLOCK_MONOTONIC, &monotonic);
+	return boottime - monotonic;
+}
+
 static int kmsg_start(struct flight_trigger *t)
 {
+	struct messages *m = t->priv;
 	int err;
 
+	m->suspended = time_suspended();
 	t->fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (t->fd >= 0 && lseek(t->fd, 0, SEEK_END) >= 0)
 		return 0;
@@ -199,6 +227,7 @@ static void set_cause(struct flight_trigger *t, const char *line, const regmatch
 	struct messages *m = t->priv;
 	const struct report *r = m->report;
 	char number[24];
+	int limit;
 
 	flight_trigger__set_reason(t, line);
 	if (!r)
@@ -211,10 +240,34 @@ static void set_cause(struct flight_trigger *t, const char *line, const regmatch
 	if (r->value && groups[r->value].rm_so >= 0) {
 		copy_group(number, sizeof(number), line, &groups[r->value]);
 		t->cause.value = strtoull(number, NULL, 10);
-		t->cause.threshold = r->is_limit ? t->cause.value : 0;
 		t->cause.unit = r->unit;
+		/* The kernel tells how long it has lasted, not what the limit is. */
+		if (r->limit && !sysctl__read_int(r->limit, &limit) && limit > 0)
+			t->cause.threshold = (u64)limit * r->factor;
 	}
 	memcpy(t->cause.cgroup, m->cgroup, sizeof(t->cause.cgroup));
+}
+
+static bool was_suspended(struct messages *m)
+{
+	s64 before = m->suspended;
+
+	m->suspended = time_suspended();
+	return llabs(m->suspended - before) > MIN_SUSPEND;
+}
+
+/* @record: begins with "PRIORITY,SEQUENCE,TIME", in us */
+static void set_time(struct flight_trigger *t, const char *record)
+{
+	unsigned long long us;
+	u64 at, now, here;
+
+	if (was_suspended(t->priv) || sscanf(record, "%*u,%*u,%llu", &us) != 1 ||
+	    !local_clock__read(&now) || clockid__read(t->host->clockid, &here))
+		return;
+	at = us * NSEC_PER_USEC;
+	if (at <= now && now - at < here)
+		t->hit_at = here - (now - at);
 }
 
 static bool is_hit(struct flight_trigger *t, const char *line, regmatch_t *groups)
@@ -259,8 +312,12 @@ static unsigned int kmsg_hits(struct flight_trigger *t)
 		line = split_message(m, record, len);
 		if (!line || !is_hit(t, line, groups))
 			continue;
-		if (!hits++ && trigger_is_ready(&t->state))
+		if (!hits++ && trigger_is_ready(&t->state)) {
 			set_cause(t, line, groups);
+			/* The cooldown may swallow it. */
+			if (t->looked_at >= t->quiet_until)
+				set_time(t, record);
+		}
 		/* The next one may have no such line. */
 		*m->cgroup = '\0';
 	}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests of triggers that fire by themselves share. Sourced, not run; wants
+# lib/flight.sh. FLIGHT_TIMES: how often each is tried. With more than once, half of the dumps
+# are to be complete within FLIGHT_HALF_MS. FLIGHT_QUIET=only: what must not fire them, alone.
+[ "${FLIGHT_QUIET-}" != only ] || export CHECK_ONLY=again
+TIMES=${FLIGHT_TIMES:-1}
+HALF_MS=${FLIGHT_HALF_MS:-1000}
+
+# again FUNCTION: TIMES times, each in a shell of its own
+again()
+{
+	local i
+
+	: >"$TMP/took"
+	for ((i = 0; i < TIMES; i++)); do
+		echo "$1, $i times before"
+		# Not in a condition, where errors do not end it.
+		("$1")
+		rm -f "$TMP"/*.sample.*
+	done
+	[ "$TIMES" -gt 1 ] && [ -s "$TMP/took" ] || return 0
+	sort -n "$TMP/took" | awk -v what="$1" -v times="$TIMES" -v half="$HALF_MS" '{ ms[NR] = $1 }
+		END { printf "# %s, %d times: %d dumps, half complete after %d ms, all after %d\n",
+			what, times, NR, ms[int((NR + 1) / 2)], ms[NR];
+		      exit !(ms[int((NR + 1) / 2)] < half) }' >>"$TMP/figures"
+}
+
+# ms from the trigger, by the clock of the records, to the manifest, which is written last
+note_time()
+{
+	python3 - "$1.json" "$(json "$1" trigger_time)" <<-'END' | tee -a "$TMP/took"
+		import os, sys, time
+		offset = time.time() - time.monotonic()
+		print(round(1000 * (os.stat(sys.argv[1]).st_mtime - offset - float(sys.argv[2]))))
+	END
+}
+
+# start NAME TRIGGER: no cooldown, so that nothing is hidden by it
+start()
+{
+	start_recorder "$TMP/$1" -M 4M -e cpu-clock -F 199 -a --trigger signal \
+		--trigger "$2,cooldown=0"
+}
+
+# hit KIND: there is one dump, of that kind; sets DUMP, and prints its manifest's head
+hit()
+{
+	wait_for has_dumps "$OUT_NAME" 1
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
+	[ "$(json "$DUMP" trigger)" = "$1" ]
+	opens "$DUMP"
+	# The cause is in the window, and it did not begin with it.
+	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) &&
+		$(json "$DUMP" trigger_time) <= $(json "$DUMP" newest) + 1) }"
+	note_time "$DUMP"
+}
+
+# After what is no cause; the recorder has had QUIET seconds, for a few passes.
+QUIET=0.5
+no_dump()
+{
+	sleep "$QUIET"
+	[ -z "$(dumps "$OUT_NAME")" ] || { grep reason "$OUT_NAME".sample.*.json; return 1; }
+}
+
+# The same. With FLIGHT_QUIET=only the recorder ends, without a dump, and so does this try.
+quiet()
+{
+	no_dump
+	[ "${FLIGHT_QUIET-}" = only ] || return 0
+	end 0
+	exit
+}
+
+# end N: it ends with so many dumps, without the last one
+end()
+{
+	stop_recorder INT
+	[ "$(($(dumps "$OUT_NAME" | wc -l) - 1))" = "$1" ] ||
+		{ grep reason "$OUT_NAME".sample.*.json; return 1; }
+}

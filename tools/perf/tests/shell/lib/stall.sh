@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Stalls of a CPU, by the module perf_stall, which the caller has loaded. Sourced, not run.
+# They are failures of the machine, so they are made in the test machine alone. PERF_STALL is
+# the module.
+
+may_stall()
+{
+	[ -n "${TEST_MACHINE:-}" ] && [ -e "${PERF_STALL:-/none}" ]
+}
+
+# stall NAME KIND MS: a process of that name does; the other CPU goes on
+stall()
+{
+	taskset 2 python3 - "$@" <<-'END'
+		import os, sys
+		open("/proc/self/comm", "w").write(sys.argv[1])
+		print("stalls as", os.getpid(), flush=True)
+		fd = os.open("/dev/perf_stall", os.O_WRONLY)
+		os.write(fd, " ".join(sys.argv[2:]).encode())
+	END
+}
