@@ -290,6 +290,18 @@ side_band_waits()
 	esac
 }
 
+# "perf machine: Read all symbols of the kernel once": each open() is for another search.
+kallsyms_is_read_again()
+{
+	local opens
+	strace -f -e trace=openat -o calls "$PERF" record -q -e dummy -o ends -- true >log 2>&1 ||
+		{ cat log; return 2; }
+	opens=$(grep -c '"/proc/kallsyms".*= [0-9]' calls)
+	echo "$opens times"
+	[ "$opens" -gt 0 ] || return 2
+	[ "$opens" -gt 2 ]
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -310,7 +322,8 @@ for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
 		string_without_end arguments_without_memory siblings_without_names \
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
-		lock_without_kernel_map timehist_without_functions side_band_waits; do
+		lock_without_kernel_map timehist_without_functions side_band_waits \
+		kallsyms_is_read_again; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
