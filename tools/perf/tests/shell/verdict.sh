@@ -382,10 +382,17 @@ compares()
 # recording, the part of some of the times that are tried is too short for a finding.
 tells_a_change()
 {
-	LENGTH=13 records change $SWITCH,$WAKING,$NEW -g
-	judges
-	compares
-	names
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		LENGTH=13 records change $SWITCH,$WAKING,$NEW -g
+		judges
+		compares
+		names
+		names_the_change
+	done
+}
+
+names_the_change()
+{
 	python3 - "$TMP/truth" "$TMP/json" <<-'END'
 		import json, sys
 		truth = dict(line.split(None, 1) for line in open(sys.argv[1]))
