@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -84,7 +85,38 @@ static long sysfs(const char *name)
 	return val;
 }
 
-/* Waits up to 60 s for a number of tasks from @low to @high, and returns the last. */
+static void pin_to_cpu(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(pid, sizeof(set), &set);
+}
+
+/*
+ * The kernel searches for data that is out of scope by a deferrable timer: it waits for a
+ * tick of the CPU on which it is. Have one on each CPU that is idle.
+ */
+static void wake_cpus(void)
+{
+	struct timespec begin, now;
+	int cpu;
+
+	for (cpu = 0; cpu < 2; cpu++) {
+		pin_to_cpu(0, cpu);
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		do {
+			clock_gettime(CLOCK_MONOTONIC, &now);
+		} while ((now.tv_sec - begin.tv_sec) * 1000000000L +
+			 now.tv_nsec - begin.tv_nsec < 20000000);
+	}
+}
+
+/*
+ * Waits up to 60 s for a number of tasks from @low to @high, and returns the last. The
+ * caller is on CPU 1. It may be one of these tasks itself, as it is on CPU 0 at times.
+ */
 static long tasks_with_data(long low, long high)
 {
 	long nr = -1;
@@ -95,17 +127,9 @@ static long tasks_with_data(long low, long high)
 		if (nr >= low && nr <= high)
 			break;
 		usleep(100000);
+		wake_cpus();
 	}
 	return nr;
-}
-
-static void pin_to_cpu(pid_t pid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(pid, sizeof(set), &set);
 }
 
 /* A child that goes to user space every few milliseconds; it holds no event. */
