@@ -57,10 +57,12 @@ record_private()
 		'hushhush' >"$TMP/private.json"
 }
 
-# in_container COMMAND...: in a cgroup with the name that runtimes give
+# in_container COMMAND...: in a cgroup with the name that containerd gives in Kubernetes
 in_container()
 {
 	mkdir -p "/sys/fs/cgroup$GROUP"
+	# Otherwise perf_event knows the root alone.
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
 	# shellcheck disable=SC2016 # the inner shell expands it
 	bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "/sys/fs/cgroup$GROUP" "$@"
 }
@@ -297,14 +299,32 @@ labels()
 
 has_containers()
 {
-	local name=container
+	local name=container pod=pod_uid
 
-	[ "$1" = pprof ] || name=container.id
+	if [ "$1" = otlp ]; then
+		name=container.id
+		pod=k8s.pod.uid
+	fi
 	labels "$1" "$TMP/container" | tail -n 30
 	grep -q "^$name=$ID " "$TMP/labels"
+	grep -q "^$pod=$POD " "$TMP/labels"
 	grep -q "cgroup=$GROUP " "$TMP/labels"
 	# All samples but those of other cgroups
 	! grep "^$name=" "$TMP/labels" | grep -v "=$ID "
+}
+
+# Once for the process, although it has many samples
+tells_container()
+{
+	local program
+
+	convert perfetto "$TMP/container"
+	"$READ" notes perfetto "$CONVERTED" | grep "$ID" | tee "$TMP/notes"
+	[ "$(sort "$TMP/notes" | uniq -d | wc -l)" = 0 ]
+	program=$(perf script -f -i "$TMP/container" -F pid,comm,cgroup | grep "$ID" |
+		awk '/perf/ { print $2 }' | sort | uniq -c | sort -n | awk 'END { print $2 }')
+	grep -q "^container {'pid': '$program', 'cgroup': '$GROUP', 'container.id': '$ID', $(
+		)'k8s.pod.uid': '$POD'}" "$TMP/notes"
 }
 
 has_origin()
@@ -591,7 +611,8 @@ if perf data convert --to-pprof /dev/null -f -i /dev/null 2>&1 | grep -q 'withou
 	exit 2
 fi
 ID=$(printf '%064x' 12648430)
-GROUP=/export-test/docker-$ID.scope
+POD=6f2c1d3e-0a4b-4c5d-8e9f-123456789abc
+GROUP=/kubepods.slice/kubepods-pod${POD//-/_}.slice/cri-containerd-$ID.scope
 apart_record record_all
 for format in pprof otlp perfetto; do
 	check "$format: the sums are those of perf report" has_sums $format "$TMP/all"
@@ -611,6 +632,7 @@ perf report -i "$TMP/container" --stdio -g none -s cgroup >"$TMP/cgroups" 2>/dev
 if grep -q "$GROUP" "$TMP/cgroups"; then
 	check "pprof: cgroup and container" has_containers pprof
 	check "otlp: cgroup and container" has_containers otlp
+	check "perfetto: cgroup and container" tells_container
 else
 	leave_out "cgroup and container" "perf report finds no cgroup in such a recording either"
 fi

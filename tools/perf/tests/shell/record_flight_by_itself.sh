@@ -98,10 +98,19 @@ eat()
 	END
 }
 
+# The limit is that of the outermost cgroup, the task is in the innermost one.
 out_of_memory()
 {
+	local dirs dir
+
 	limit_memory flight-oom
-	trap 'rmdir "$CGROUP"' EXIT
+	trap 'find /sys/fs/cgroup/flight-oom -depth -type d -exec rmdir {} \;' EXIT
+	IFS=/ read -ra dirs <<<"${POD_CGROUP#/}"
+	for dir in "${dirs[@]}"; do
+		echo +memory >"$CGROUP/cgroup.subtree_control"
+		CGROUP+=/$dir
+		mkdir "$CGROUP"
+	done
 	start "oom" oom
 	eat 4
 	quiet
@@ -109,7 +118,7 @@ out_of_memory()
 	eat 200 || true
 	hit oom
 	grep -q '"trigger_comm": "eater"' "$DUMP.json"
-	grep -q '"trigger_cgroup": "/flight-oom"' "$DUMP.json"
+	names_container "${CGROUP#/sys/fs/cgroup}"
 	grep -qE '"trigger_pid": [0-9]+' "$DUMP.json"
 	end 1
 }

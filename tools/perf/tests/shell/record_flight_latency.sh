@@ -82,23 +82,25 @@ off_the_cpu()
 # A task of a cgroup, and of one of the same name that is made later.
 in_a_cgroup()
 {
+	local below=flight-latency$POD_CGROUP
+
 	CGROUP=/sys/fs/cgroup/flight-latency
 	mkdir -p /sys/fs/cgroup
 	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
-	mkdir "$CGROUP" "$CGROUP/below"
+	mkdir -p "/sys/fs/cgroup/$below"
 	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/'
 	waits victim sleep 1.2
 	quiet
-	rmdir "$CGROUP/below" "$CGROUP"
-	mkdir "$CGROUP" "$CGROUP/below"
+	find "$CGROUP" -depth -type d -exec rmdir {} \;
+	mkdir -p "/sys/fs/cgroup/$below"
 	sleep 2
 	# shellcheck disable=SC2016 # for the shell in there
-	sh -c 'echo $$ >"$1/below/cgroup.procs"; shift; exec "$@"' - "$CGROUP" \
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' - "/sys/fs/cgroup/$below" \
 		python3 "$FLIGHT_LIB/waits.py" victim sleep 1.2
 	hit_victim latency '(is|was) off the CPU' 400000
-	grep -q '"trigger_cgroup": "/flight-latency/below"' "$DUMP.json"
+	names_container "/$below"
 	end 1
-	rmdir "$CGROUP/below" "$CGROUP"
+	find "$CGROUP" -depth -type d -exec rmdir {} \;
 }
 
 # Not among the dumps, where 'find' would wait for it.

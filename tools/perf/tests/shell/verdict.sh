@@ -297,6 +297,39 @@ finds_no_reclaim()
 	done
 }
 
+# tells_containers [conmon-]: victim and culprit are in a container, or watch one. The cgroup is
+# made while the recording runs, so its name is recorded on kernels without CONFIG_FHANDLE, too.
+tells_containers()
+{
+	local id group
+
+	id=$(printf '%064x' 12648430)
+	group=libpod-$1$id.scope
+	# Otherwise perf_event knows the root alone.
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
+	# shellcheck disable=SC2016 # for the shell in there
+	perf record -q -B -N -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ \
+		-e "$SWITCH,$WAKING,$NEW" -g --all-cgroups -- \
+		sh -c 'mkdir "$0"; echo $$ >"$0/cgroup.procs"; exec "$@"' "/sys/fs/cgroup/$group" \
+		"$INCIDENT" file_lock 1.5 "$TMP/truth"
+	rmdir "/sys/fs/cgroup/$group"
+	judges_both
+	names
+	python3 - "$TMP/json" "/$group" "${1:-$id}" <<-'END'
+		import json, sys
+		first = json.load(open(sys.argv[1]))['findings'][0]
+		for task in first['victims'][0], first['culprits'][0]:
+		    container = None if sys.argv[3] == 'conmon-' else sys.argv[3]
+		    if (task['cgroup'], task.get('container')) != (sys.argv[2], container):
+		        sys.exit('%r' % task)
+	END
+	if [ -z "$1" ]; then
+		[ "$(grep -c "^   .* ([0-9]*) is in container $id\$" "$TMP/text")" -ge 2 ]
+	else
+		not grep -q " is in container " "$TMP/text"
+	fi
+}
+
 # Without call chains, the events of contention tell who waits for a lock of the kernel.
 tells_contention()
 {
@@ -630,6 +663,13 @@ else
 	leave_out "finds nothing where interrupts are short" "PERF_STALL is for the test machine"
 fi
 check "tells who has the lock of a file" once_of tells file_lock
+if [ -w /sys/fs/cgroup/cgroup.procs ]; then
+	check "tells in which container tasks are" once_of tells_containers ""
+	check "takes no monitor for a container" once_of tells_containers conmon-
+else
+	leave_out "tells in which container tasks are" "no cgroup can be made"
+	leave_out "takes no monitor for a container" "no cgroup can be made"
+fi
 check "tells who has a lock of the kernel" once_of tells file_write
 check "tells a deadlock" once_of tells deadlock
 # A slow machine needs a while to make 200 tasks.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Machine, trigger and container of a recording.
+ * Machine and trigger of a recording.
  *
  * The trigger is in the manifest that the flight recorder writes next to a dump,
- * FILE.json. The container is in the path of a cgroup: the runtimes of containers
- * put the id, 64 hexadecimal digits, into the name of the cgroup's directory.
+ * FILE.json.
  */
 #include "origin.h"
 
@@ -80,23 +79,4 @@ void export_origin__exit(struct export_origin *origin)
 	free(origin->host);
 	free(origin->trigger);
 	free(origin->reason);
-}
-
-/**
- * export_container - find the id of a container
- * @cgroup: path of a cgroup
- *
- * Return: the CONTAINER_ID_LEN digits in @cgroup, the last ones if there are more, or NULL.
- */
-const char *export_container(const char *cgroup)
-{
-	const char *found = NULL, *p;
-	size_t n;
-
-	for (p = cgroup; *p; p += n ?: 1) {
-		n = strspn(p, "0123456789abcdef");
-		if (n == CONTAINER_ID_LEN)
-			found = p;
-	}
-	return found;
 }

@@ -2,12 +2,7 @@
 #ifndef __PERF_EXPORT_ORIGIN_H
 #define __PERF_EXPORT_ORIGIN_H
 
-#include <stddef.h>
-
 struct perf_env;
-
-/* digits of the id of a container */
-#define CONTAINER_ID_LEN	64
 
 /**
  * struct export_origin - where a recording is from
@@ -25,6 +20,5 @@ int export_origin__read(struct export_origin *origin, const char *recording,
 			const struct perf_env *env);
 void export_origin__redact(struct export_origin *origin, unsigned int flags);
 void export_origin__exit(struct export_origin *origin);
-const char *export_container(const char *cgroup);
 
 #endif /* __PERF_EXPORT_ORIGIN_H */

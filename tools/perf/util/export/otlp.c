@@ -14,6 +14,7 @@
 #include "format.h"
 #include "util/export/otlp.pb-c.h"
 
+#include "container.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -41,7 +42,7 @@ enum {
 	DICT_STACK_TABLE	= 7,
 };
 
-#define MAX_ATTRIBUTES	6
+#define MAX_ATTRIBUTES	7
 
 /**
  * struct otlp_attribute - key of an attribute
@@ -119,14 +120,26 @@ static int32_t add_attribute(struct otlp *o, const char *key, bool is_text, s64 
 	return 0;
 }
 
+static void set_container(struct otlp *o, struct otlp_task *t, const char *cgroup)
+{
+	struct container c;
+
+	if (!container__of_cgroup(&c, cgroup))
+		return;
+	if (*c.id)
+		t->attributes[t->nr++] = add_attribute(o, "container.id", true,
+						       add_string(o, c.id));
+	if (*c.pod)
+		t->attributes[t->nr++] = add_attribute(o, "k8s.pod.uid", true,
+						       add_string(o, c.pod));
+}
+
 static void set_task(struct otlp *o, u32 nr)
 {
 	const struct export_task *task = export_tables__task_key(&o->ex->tables, nr);
 	u32 comm = export_tables__comm(&o->ex->tables, nr);
 	const char *cgroup = export_tables__str(&o->ex->tables, task->cgroup);
-	const char *id = export_container(cgroup);
 	struct otlp_task *t = &o->tasks[nr];
-	char buf[CONTAINER_ID_LEN + 1];
 
 	if (comm == INTERNER_FAILED) {
 		o->err = -ENOMEM;
@@ -139,11 +152,7 @@ static void set_task(struct otlp *o, u32 nr)
 		t->attributes[t->nr++] = add_attribute(o, "cpu.logical_number", false, task->cpu);
 	if (task->cgroup)
 		t->attributes[t->nr++] = add_attribute(o, "linux.cgroup", true, task->cgroup);
-	if (id) {
-		snprintf(buf, sizeof(buf), "%s", id);
-		t->attributes[t->nr++] = add_attribute(o, "container.id", true,
-						       add_string(o, buf));
-	}
+	set_container(o, t, cgroup);
 }
 
 /* Everything that has a number gets it before the first byte is written. */

@@ -11,12 +11,16 @@
  * Tracepoints become ftrace events (perfetto-ftrace.c). They are samples, too, only
  * if they have a call chain.
  *
+ * Neither samples nor threads have a cgroup in this format. An instant tells which
+ * cgroup and container a process was in when it was seen there first.
+ *
  * Times are those of the recording. Perfetto knows no clock of perf, and takes them
  * for the boot clock; where the recording has a reference to the wall clock
  * (perf record -k), a snapshot of both clocks is added.
  */
 #include "perfetto.h"
 
+#include "container.h"
 #include "debug.h"
 #include "evlist.h"
 #include "evsel.h"
@@ -43,6 +47,7 @@ enum {
 };
 
 #define TRACK_RECORDING		1
+#define TRACK_CGROUPS		2
 
 /* What is numbered within a sequence */
 enum interned {
@@ -99,6 +104,16 @@ struct thread_key {
 };
 
 /**
+ * struct cgroup_key - key of what was told of the cgroup of a process
+ * @cgroup: string, its path
+ * @pid: process
+ */
+struct cgroup_key {
+	u32	cgroup;
+	s32	pid;
+};
+
+/**
  * struct perfetto - state of a trace
  * @sequences: by index of the event
  * @nr_sequences: number of @sequences
@@ -107,6 +122,7 @@ struct thread_key {
  * @looked: whether @has_switches was set
  * @frames: of struct frame_key
  * @threads: of struct thread_key
+ * @cgroups: of struct cgroup_key
  * @counts: sums of the periods by event and CPU
  * @ids: of the frames of a stack
  * @nr_ids: room in @ids
@@ -119,6 +135,7 @@ struct perfetto {
 	bool			looked;
 	struct interner		frames;
 	struct interner		threads;
+	struct interner		cgroups;
 	struct export_hits	counts;
 	u64			*ids;
 	u32			nr_ids;
@@ -373,6 +390,75 @@ static int write_thread(struct export *ex, u32 nr)
 	return 0;
 }
 
+/* A track without a process or a CPU, which instants are on */
+static void write_track(struct export *ex, u64 uuid, const char *name)
+{
+	Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
+	Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
+
+	pb_set(&track, uuid, uuid);
+	track.name = (char *)name;
+	packet.track_descriptor = &track;
+	perfetto__write_packet(ex, PERFETTO_SEQUENCE_SYSTEM, &packet);
+}
+
+/* An annotation is a name and a text, which is NULL if it is not known. */
+#define MAX_NOTES	4
+
+static void write_instant(struct export *ex, u64 uuid, u64 time, const char *name,
+			  const char *const (*text)[2], size_t nr)
+{
+	Perfetto__DebugAnnotation notes[MAX_NOTES], *list[MAX_NOTES];
+	Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
+	Perfetto__TrackEvent event = PERFETTO__TRACK_EVENT__INIT;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (!text[i][1])
+			continue;
+		perfetto__debug_annotation__init(&notes[i]);
+		notes[i].name = (char *)text[i][0];
+		notes[i].string_value = (char *)text[i][1];
+		list[event.n_debug_annotations++] = &notes[i];
+	}
+	event.debug_annotations = list;
+	pb_set(&event, type, TYPE_INSTANT);
+	pb_set(&event, track_uuid, uuid);
+	event.name = (char *)name;
+	pb_set(&packet, timestamp, time);
+	packet.track_event = &event;
+	perfetto__write_packet(ex, PERFETTO_SEQUENCE_SYSTEM, &packet);
+}
+
+static int write_cgroup(struct export *ex, const struct export_task *task, u64 time)
+{
+	struct cgroup_key key = { .cgroup = task->cgroup, .pid = task->pid };
+	const char *path = export_tables__str(&ex->tables, task->cgroup);
+	struct perfetto *p = ex->priv;
+	struct container c;
+	char pid[16];
+	bool fresh;
+
+	if (!task->cgroup)
+		return 0;
+	if (interner__add(&p->cgroups, &key, sizeof(key), &fresh) == INTERNER_FAILED)
+		return -ENOMEM;
+	if (!fresh)
+		return 0;
+	if (p->cgroups.nr == 1)
+		write_track(ex, TRACK_CGROUPS, "cgroups of processes");
+	snprintf(pid, sizeof(pid), "%d", task->pid);
+	container__of_cgroup(&c, path);
+	write_instant(ex, TRACK_CGROUPS, time, *c.id ? "container" : "cgroup",
+		      (const char *const [][2]) {
+			      { "pid", pid },
+			      { "cgroup", path },
+			      { "container.id", *c.id ? c.id : NULL },
+			      { "k8s.pod.uid", *c.pod ? c.pod : NULL },
+		      }, MAX_NOTES);
+	return 0;
+}
+
 /* A recording that is read from a pipe tells its events one by one. */
 static int add_sequence(struct export *ex, struct evsel *evsel)
 {
@@ -454,7 +540,8 @@ static int perfetto__sample(struct export *ex, struct evsel *evsel, struct perf_
 		       evsel__name(evsel));
 		return -EINVAL;
 	}
-	err = write_thread(ex, task);
+	err = write_thread(ex, task) ?:
+	      write_cgroup(ex, export_tables__task_key(&ex->tables, task), sample->time);
 	if (!err && is_tracepoint)
 		err = perfetto__write_tracepoint(ex, evsel, sample);
 	if (!err && (!is_tracepoint || sample->callchain))
@@ -500,39 +587,21 @@ static void write_clocks(struct export *ex)
 static void write_origin(struct export *ex)
 {
 	const struct export_origin *o = &ex->origin;
-	char *const text[][2] = {
-		{ (char *)"host", o->host },
-		{ (char *)"trigger", o->trigger },
-		{ (char *)"reason", o->reason },
+	const char *const text[][2] = {
+		{ "host", o->host },
+		{ "trigger", o->trigger },
+		{ "reason", o->reason },
 	};
-	Perfetto__DebugAnnotation notes[ARRAY_SIZE(text)], *list[ARRAY_SIZE(text)];
-	Perfetto__TrackDescriptor track = PERFETTO__TRACK_DESCRIPTOR__INIT;
-	Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
-	Perfetto__TrackEvent event = PERFETTO__TRACK_EVENT__INIT;
+	char *const unclean[] = { o->host, o->trigger, o->reason };
 	size_t i;
 
-	pb_set(&track, uuid, TRACK_RECORDING);
-	track.name = (char *)"perf recording";
-	packet.track_descriptor = &track;
-	perfetto__write_packet(ex, PERFETTO_SEQUENCE_SYSTEM, &packet);
-
-	for (i = 0; i < ARRAY_SIZE(text); i++) {
-		if (!text[i][1])
-			continue;
-		perfetto__debug_annotation__init(&notes[i]);
-		notes[i].name = text[i][0];
-		export_clean_utf8(text[i][1]);
-		notes[i].string_value = text[i][1];
-		list[event.n_debug_annotations++] = &notes[i];
+	for (i = 0; i < ARRAY_SIZE(unclean); i++) {
+		if (unclean[i])
+			export_clean_utf8(unclean[i]);
 	}
-	event.debug_annotations = list;
-	pb_set(&event, type, TYPE_INSTANT);
-	pb_set(&event, track_uuid, TRACK_RECORDING);
-	event.name = (char *)(o->trigger ? "dump" : "end");
-	perfetto__trace_packet__init(&packet);
-	pb_set(&packet, timestamp, ex->last);
-	packet.track_event = &event;
-	perfetto__write_packet(ex, PERFETTO_SEQUENCE_SYSTEM, &packet);
+	write_track(ex, TRACK_RECORDING, "perf recording");
+	write_instant(ex, TRACK_RECORDING, ex->last, o->trigger ? "dump" : "end", text,
+		      ARRAY_SIZE(text));
 }
 
 static int perfetto__finish(struct export *ex)
@@ -563,6 +632,7 @@ static void perfetto__exit(struct export *ex)
 	free(p->sequences);
 	interner__exit(&p->frames);
 	interner__exit(&p->threads);
+	interner__exit(&p->cgroups);
 	export_hits__exit(&p->counts);
 	free(p->ids);
 	free(p);

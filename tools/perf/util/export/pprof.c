@@ -4,13 +4,14 @@
  *
  * Each event has two values: EVENT.samples, the number of its samples, and EVENT,
  * the sum of their periods. A sample of the profile has those of its event; the
- * others are 0. The task is in the labels comm, pid, tid, cpu, cgroup and
- * container, the machine in host and trigger. All of them are strings: readers
+ * others are 0. The task is in the labels comm, pid, tid, cpu, cgroup, container
+ * and pod_uid, the machine in host and trigger. All of them are strings: readers
  * take a number that is 0 for a label without a value.
  */
 #include "format.h"
 #include "util/export/pprof.pb-c.h"
 
+#include "container.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -32,7 +33,7 @@ enum {
 };
 
 #define VALUES		2	/* per event */
-#define MAX_LABELS	8
+#define MAX_LABELS	9
 
 /**
  * struct pprof - state while a profile is written
@@ -76,16 +77,20 @@ static int set_number(struct export *ex, Pprof__Label *label, const char *key, i
 	return set_label(ex, label, key, export_tables__string(&ex->tables, buf));
 }
 
-static int set_container(struct export *ex, Pprof__Label *label, u32 cgroup, int *nr)
+static int set_container(struct export *ex, Pprof__Label *labels, u32 cgroup, int *nr)
 {
-	const char *id = export_container(export_tables__str(&ex->tables, cgroup));
-	char buf[CONTAINER_ID_LEN + 1];
+	struct container c;
+	int err = 0;
 
-	if (!id)
+	if (!container__of_cgroup(&c, export_tables__str(&ex->tables, cgroup)))
 		return 0;
-	snprintf(buf, sizeof(buf), "%s", id);
-	(*nr)++;
-	return set_label(ex, label, "container", export_tables__string(&ex->tables, buf));
+	if (*c.id)
+		err = set_label(ex, &labels[(*nr)++], "container",
+				export_tables__string(&ex->tables, c.id));
+	if (!err && *c.pod)
+		err = set_label(ex, &labels[(*nr)++], "pod_uid",
+				export_tables__string(&ex->tables, c.pod));
+	return err;
 }
 
 /* Returns the number of labels. */
@@ -101,7 +106,7 @@ static int set_labels(struct export *ex, u32 nr, Pprof__Label *labels)
 		err = set_number(ex, &labels[n++], "cpu", task.cpu);
 	if (!err && task.cgroup)
 		err = set_label(ex, &labels[n++], "cgroup", task.cgroup) ?:
-		      set_container(ex, &labels[n], task.cgroup, &n);
+		      set_container(ex, labels, task.cgroup, &n);
 	return err ?: n;
 }
 

@@ -141,6 +141,8 @@ struct verdict_task {
 	struct verdict_spans	interrupts;
 	struct verdict_spans	reclaims;
 	struct verdict_reclaiming reclaiming;
+	u64			cgroup_id;
+	const char		*cgroup;
 };
 
 /**

@@ -381,16 +381,22 @@ static int handle_memcg_reclaim(struct reader *r, struct evsel *evsel __maybe_un
 	return 0;
 }
 
-static int end_reclaim(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
-		       u32 task, bool limited)
+/* Of the task of a sample; NULL: it was not recorded, or has no name yet */
+static const char *cgroup_of(struct evsel *evsel, struct perf_sample *sample)
 {
-	struct verdict_pool pool = { .limited = limited };
 	struct cgroup *cgroup = NULL;
 
 	if (evsel->core.attr.sample_type & PERF_SAMPLE_CGROUP)
 		cgroup = cgroup__find(evsel__env(evsel), sample->cgroup);
-	if (cgroup)
-		pool.cgroup = cgroup->name;
+	return cgroup ? cgroup->name : NULL;
+}
+
+static int end_reclaim(struct reader *r, struct evsel *evsel, struct perf_sample *sample,
+		       u32 task, bool limited)
+{
+	struct verdict_pool pool = { .limited = limited };
+
+	pool.cgroup = cgroup_of(evsel, sample);
 	return verdict_reclaim__end(r->h, task, &pool, sample->time);
 }
 
@@ -524,6 +530,16 @@ static bool is_our_clock(const struct reader *r, const struct evsel *evsel)
 		attr->config != clock->config && is_clock(evsel));
 }
 
+/* Where a task was last. It seldom moves, so a cgroup is looked up once. */
+static void set_cgroup(struct verdict_task *t, struct evsel *evsel, struct perf_sample *sample)
+{
+	if (!(evsel->core.attr.sample_type & PERF_SAMPLE_CGROUP) ||
+	    (t->cgroup && t->cgroup_id == sample->cgroup))
+		return;
+	t->cgroup = cgroup_of(evsel, sample);
+	t->cgroup_id = sample->cgroup;
+}
+
 static int process_sample(const struct perf_tool *tool, union perf_event *event __maybe_unused,
 			  struct perf_sample *sample, struct evsel *evsel,
 			  struct machine *machine)
@@ -549,6 +565,8 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 		t->tgid = sample->pid;
 	if (!t->first && task != VERDICT_IDLE)
 		t->first = sample->time;
+	if (task != VERDICT_IDLE)
+		set_cgroup(t, evsel, sample);
 	if (handler)
 		r->err = handler(r, evsel, sample, machine, task);
 	else if (is_our_clock(r, evsel))

@@ -26,6 +26,7 @@
 #include "stack.h"
 #include "words.h"
 
+#include "container.h"
 #include "debug.h"
 #include "evlist.h"
 #include "json-reader.h"
@@ -63,6 +64,25 @@ static void print_missing(void *ctx __maybe_unused, const char *events, const ch
 	printf("Not recorded: %s (-e %s)\n", what, events);
 }
 
+/* Of the first victim and the first culprit: the containers may be what tells them apart. */
+static void print_containers(const struct verdict_history *h, const struct verdict_finding *f)
+{
+	const struct verdict_shares *shares[] = { &f->victims, &f->culprits };
+	struct strbuf sb = STRBUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		const struct verdict_task *t;
+
+		if (!shares[i]->nr)
+			continue;
+		t = &h->tasks[shares[i]->shares[0].task];
+		strbuf_setlen(&sb, 0);
+		if (verdict_words__container(&sb, t))
+			printf("   %s\n", sb.buf);
+	}
+	strbuf_release(&sb);
+}
+
 static void print_findings(const struct verdict_history *h, const struct verdict_findings *f)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -80,6 +100,7 @@ static void print_findings(const struct verdict_history *h, const struct verdict
 		printf("%u. %s\n   %s, from %.6f to %.6f\n", i + 1, sb.buf,
 		       verdict_confidences[finding->confidence], seconds(finding->from),
 		       seconds(finding->to));
+		print_containers(h, finding);
 		for (l = 0; l < finding->nr_links; l++) {
 			strbuf_setlen(&sb, 0);
 			verdict_words__link(&sb, h, finding, l);
@@ -112,6 +133,20 @@ static void print_notes(const struct verdict_history *h)
 	strbuf_release(&sb);
 }
 
+static void write_cgroup(struct json_writer *w, const char *cgroup)
+{
+	struct container c;
+
+	if (!cgroup)
+		return;
+	json_writer__string(w, "cgroup", cgroup);
+	container__of_cgroup(&c, cgroup);
+	if (*c.id)
+		json_writer__string(w, "container", c.id);
+	if (*c.pod)
+		json_writer__string(w, "pod_uid", c.pod);
+}
+
 static void write_task(struct json_writer *w, const char *key, const struct verdict_history *h,
 		       u32 task, u64 ns)
 {
@@ -124,6 +159,7 @@ static void write_task(struct json_writer *w, const char *key, const struct verd
 		json_writer__number(w, "pid", t->tgid);
 	if (ns)
 		json_writer__number(w, "ns", ns);
+	write_cgroup(w, t->cgroup);
 	json_writer__end(w);
 }
 
@@ -187,8 +223,7 @@ static void write_pool(struct json_writer *w, const struct verdict_history *h,
 	const struct verdict_pool *pool = &h->pools.pools[f->object];
 
 	json_writer__string(w, "memory", pool->limited ? "cgroup" : "machine");
-	if (pool->cgroup)
-		json_writer__string(w, "cgroup", pool->cgroup);
+	write_cgroup(w, pool->cgroup);
 	json_writer__number(w, "reclaims", f->times);
 	json_writer__number(w, "longest_ns", f->slowest_ns);
 }

@@ -7,6 +7,7 @@
  */
 #include "words.h"
 
+#include "container.h"
 #include "flight/ask.h"
 #include "strbuf.h"
 
@@ -102,6 +103,28 @@ void verdict_words__task(struct strbuf *sb, const struct verdict_task *t)
 {
 	verdict_words__name(sb, t->comm[0] ? t->comm : "task");
 	strbuf_addf(sb, " (%u)", t->tid);
+}
+
+/**
+ * verdict_words__container - tell the container and the pod of a task
+ * @sb: where to
+ * @t: task
+ *
+ * Return: false if nothing was told: it is in none, or its cgroup was not recorded.
+ */
+bool verdict_words__container(struct strbuf *sb, const struct verdict_task *t)
+{
+	struct container c;
+
+	if (!t->cgroup || !container__of_cgroup(&c, t->cgroup))
+		return false;
+	verdict_words__task(sb, t);
+	strbuf_addstr(sb, " is in");
+	if (*c.id)
+		strbuf_addf(sb, " container %s", c.id);
+	if (*c.pod)
+		strbuf_addf(sb, "%s pod %s", *c.id ? " of" : "", c.pod);
+	return true;
 }
 
 /* The first of the shares, and how many more there are */

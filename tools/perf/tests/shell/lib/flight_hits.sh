@@ -37,6 +37,20 @@ note_time()
 	END
 }
 
+# A container of a pod, as Kubernetes names its cgroup with systemd: 190 bytes below the mount
+CONTAINER=$(printf '%064x' 12648430)
+POD=6f2c1d3e-0a4b-4c5d-8e9f-123456789abc
+POD_CGROUP=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${POD//-/_}.slice
+POD_CGROUP+=/cri-containerd-$CONTAINER.scope
+
+# names_container CGROUP: the manifest does, by the whole path of the cgroup
+names_container()
+{
+	[ "$(json "$DUMP" trigger_cgroup)" = "$1" ]
+	[ "$(json "$DUMP" trigger_container)" = "$CONTAINER" ]
+	[ "$(json "$DUMP" trigger_pod_uid)" = "$POD" ]
+}
+
 # start NAME TRIGGER: no cooldown, so that nothing is hidden by it
 start()
 {

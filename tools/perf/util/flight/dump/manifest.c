@@ -10,6 +10,7 @@
 #include "files.h"
 #include "../overhead.h"
 #include "../trigger/cause.h"
+#include "../../container.h"
 #include "../../debug.h"
 #include "../../header.h"
 #include "../../json-reader.h"
@@ -44,6 +45,18 @@ static void write_machine(struct json_writer *w)
 	}
 }
 
+static void write_container(struct json_writer *w, const char *cgroup)
+{
+	struct container c;
+
+	if (!container__of_cgroup(&c, cgroup))
+		return;
+	if (*c.id)
+		json_writer__string(w, "trigger_container", c.id);
+	if (*c.pod)
+		json_writer__string(w, "trigger_pod_uid", c.pod);
+}
+
 /* What is not known is left out. */
 static void write_cause(struct json_writer *w, const struct flight_cause *cause)
 {
@@ -59,8 +72,10 @@ static void write_cause(struct json_writer *w, const struct flight_cause *cause)
 		json_writer__signed(w, "trigger_pid", cause->pid);
 	if (*cause->comm)
 		json_writer__string(w, "trigger_comm", cause->comm);
-	if (*cause->cgroup)
+	if (*cause->cgroup) {
 		json_writer__string(w, "trigger_cgroup", cause->cgroup);
+		write_container(w, cause->cgroup);
+	}
 }
 
 static u64 max_sample_rate(void)

@@ -2,6 +2,7 @@
 #ifndef __PERF_FLIGHT_CAUSE_H
 #define __PERF_FLIGHT_CAUSE_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 #include <sys/types.h>
 
@@ -12,7 +13,7 @@
  * @threshold: what it was to be less than; 0: unknown
  * @pid: the task, or 0
  * @comm: its name, or ""
- * @cgroup: the cgroup, or ""
+ * @cgroup: the path of the cgroup, or "". It names the container at its end, so it is whole
  */
 struct flight_cause {
 	const char	*unit;
@@ -20,7 +21,7 @@ struct flight_cause {
 	u64		threshold;
 	pid_t		pid;
 	char		comm[16];
-	char		cgroup[128];
+	char		cgroup[PATH_MAX];
 };
 
 #endif /* __PERF_FLIGHT_CAUSE_H */

@@ -119,7 +119,7 @@ struct messages {
 	char			*match;
 	regex_t			regex;
 	regex_t			context;
-	char			cgroup[128];
+	char			cgroup[PATH_MAX];
 	s64			suspended;
 };
 
