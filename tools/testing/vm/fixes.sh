@@ -302,6 +302,26 @@ kallsyms_is_read_again()
 	[ "$opens" -gt 2 ]
 }
 
+# "perf tools: Describe the other cgroups if one is removed": a look at the third one fails, as
+# if it was removed after its name was read.
+removed_cgroup_ends_walk()
+{
+	local rc=0 named
+	mkdir /sys/fs/cgroup/walk{1..5} || return 2
+	strace -f -qq -e trace=name_to_handle_at -o calls \
+		-e inject=name_to_handle_at:error=ENOENT:when=3 \
+		"$PERF" record -q -a --all-cgroups -e dummy -o groups -- true >log 2>&1 || rc=2
+	rmdir /sys/fs/cgroup/walk{1..5}
+	if [ $rc != 0 ] || ! grep INJECTED calls; then
+		cat log calls
+		return 2
+	fi
+	"$PERF" script -i groups --show-cgroup-events >log 2>&1 || { cat log; return 2; }
+	named=$(grep -c 'PERF_RECORD_CGROUP.* /walk[1-5]$' log)
+	echo "$named of 5 have names"
+	[ "$named" -lt 4 ]
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -323,7 +343,7 @@ for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 		lock_without_kernel_map timehist_without_functions side_band_waits \
-		kallsyms_is_read_again; do
+		kallsyms_is_read_again removed_cgroup_ends_walk; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
