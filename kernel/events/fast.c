@@ -24,7 +24,8 @@
  * template of the event's records; 0 means that the general path is taken always:
  *
  *  - sample types with data of variable size beyond the payload, or of another
- *    context (call chains, registers, stacks, reads, branches)
+ *    context (call chains, registers, stacks, reads, branches). Of the fields behind
+ *    the payload, only the cgroup is written
  *  - sampling by frequency, sigtrap, AUX pause and resume, exclude_kernel
  *  - an overflow handler that is not perf's own: events of the kernel, BPF
  *
@@ -83,6 +84,7 @@
  * An inherited event writes to the buffer of its parent, with the parent's id and PID
  * namespace. So @event is the listener and @out the event that has the buffer.
  */
+#include <linux/cgroup.h>
 #include <linux/circ_buf.h>
 #include <linux/perf_event.h>
 #include <linux/pid_namespace.h>
@@ -98,13 +100,17 @@
 #define FAST_TYPE_ID		(FAST_TYPE_PLAIN | PERF_SAMPLE_ID)
 #define FAST_TYPE_IDENTIFIER	(FAST_TYPE_PLAIN | PERF_SAMPLE_IDENTIFIER)
 
+/* The field behind the payload. Without CONFIG_CGROUP_PERF no event can have it. */
+#define FAST_LAST_WORD		PERF_SAMPLE_CGROUP
+
 /* perf_event::fast: the size of header and fields, and */
 #define FAST_SIZE		0x00f8
-#define FAST_PLAIN		0x0001	/* exactly FAST_TYPE_PLAIN */
-#define FAST_ID			0x0002	/* exactly FAST_TYPE_ID */
-#define FAST_IDENTIFIER		0x0004	/* exactly FAST_TYPE_IDENTIFIER */
+#define FAST_PLAIN		0x0001	/* exactly FAST_TYPE_PLAIN, but for the cgroup */
+#define FAST_ID			0x0002	/* exactly FAST_TYPE_ID, but for the cgroup */
+#define FAST_IDENTIFIER		0x0004	/* exactly FAST_TYPE_IDENTIFIER, but for the cgroup */
 #define FAST_ANY		0x0100	/* another type, or wakeup_events */
 #define FAST_BACKWARD		0x0200	/* attr.write_backward */
+#define FAST_CGROUP		0x0400	/* with the cgroup */
 
 #define FAST_COMMON		(FAST_PLAIN | FAST_ID | FAST_IDENTIFIER)
 
@@ -125,7 +131,7 @@ void perf_fast_init(struct perf_event *event)
 
 	event->fast = 0;
 
-	if (type & ~(PERF_SAMPLE_FIRST_WORDS | PERF_SAMPLE_RAW))
+	if (type & ~(PERF_SAMPLE_FIRST_WORDS | PERF_SAMPLE_RAW | FAST_LAST_WORD))
 		return;
 	if (!is_sampling_event(event) || attr->freq || attr->sigtrap ||
 	    attr->aux_pause || attr->aux_resume || attr->exclude_kernel)
@@ -134,9 +140,12 @@ void perf_fast_init(struct perf_event *event)
 		return;
 
 	fast = sizeof(struct perf_event_header);
-	fast += sizeof(u64) * hweight64(type & PERF_SAMPLE_FIRST_WORDS);
-	BUILD_BUG_ON(sizeof(struct perf_event_header) + sizeof(u64) * 9 > FAST_SIZE);
+	fast += sizeof(u64) * hweight64(type & (PERF_SAMPLE_FIRST_WORDS | FAST_LAST_WORD));
+	BUILD_BUG_ON(sizeof(struct perf_event_header) + sizeof(u64) * (9 + 1) > FAST_SIZE);
 
+	if (type & FAST_LAST_WORD)
+		fast |= FAST_CGROUP;
+	type &= ~FAST_LAST_WORD;
 	if (!attr->watermark && attr->wakeup_events)
 		fast |= FAST_ANY;
 	else if (type == FAST_TYPE_PLAIN)
@@ -191,6 +200,19 @@ static __always_inline u64 fast_clock(struct perf_event *event)
 	if (likely(event->clock == &local_clock))
 		return local_clock_noinstr();
 	return event->clock();
+}
+
+/*
+ * The cgroup of the task, as in perf_prepare_sample(). It is protected by RCU. It is the last
+ * word of a record: payloads are padded, see fast_size().
+ */
+static __always_inline u64 fast_cgroup(void)
+{
+#ifdef CONFIG_CGROUP_PERF
+	return cgroup_id(task_css_check(current, perf_event_cgrp_id, 1)->cgroup);
+#else
+	return 0;
+#endif
 }
 
 /*
@@ -311,7 +333,7 @@ fast_straddle(struct perf_event *event, struct perf_event *out, struct perf_buff
 	      unsigned int size)
 {
 	unsigned long chunk = PAGE_SIZE << page_order(rb);
-	u64 fixed[FAST_FIXED_MAX] __uninitialized, *p;
+	u64 fixed[FAST_FIXED_MAX] __uninitialized, *p, cgroup;
 	struct perf_output_handle handle __uninitialized;
 	unsigned int len;
 
@@ -328,6 +350,10 @@ fast_straddle(struct perf_event *event, struct perf_event *out, struct perf_buff
 		perf_output_copy(&handle, hit->record, hit->size);
 	} else {
 		perf_output_copy(&handle, fixed, len);
+	}
+	if (event->attr.sample_type & FAST_LAST_WORD) {
+		cgroup = fast_cgroup();
+		perf_output_copy(&handle, &cgroup, sizeof(cgroup));
 	}
 }
 
@@ -490,6 +516,9 @@ fast_store(struct perf_event *event, struct perf_event *out, unsigned int fast,
 	} else {
 		p = rb->data_pages[(offset >> shift) & (rb->nr_pages - 1)] +
 		    (offset & ((1UL << shift) - 1));
+		/* First: behind the payload, where it ends would have to be kept. */
+		if (fast & FAST_CGROUP)
+			*(u64 *)((void *)p + size - sizeof(u64)) = fast_cgroup();
 		if (any)
 			p = fast_fill(p, event->attr.sample_type, event, out, hit, time, size);
 		else if (fast & FAST_PLAIN)

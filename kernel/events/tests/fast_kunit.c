@@ -29,6 +29,9 @@ static const u64 fields[] = {
 	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 	PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 	PERF_SAMPLE_PERIOD, PERF_SAMPLE_RAW,
+#ifdef CONFIG_CGROUP_PERF
+	PERF_SAMPLE_CGROUP,
+#endif
 };
 
 /* One event: with its buffer, and what happened to it */
@@ -89,7 +92,8 @@ static void make_event(struct side *side, const struct perf_event_attr *attr)
 	event->ns = &init_pid_ns;
 	event->clock = fixed_clock;
 	event->header_size = sizeof(u64) *
-		hweight64(type & (PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD));
+		hweight64(type & (PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD |
+				  PERF_SAMPLE_CGROUP));
 	event->id_header_size = sizeof(u64) *
 		hweight64(type & (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER |
 				  PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU));
@@ -211,7 +215,7 @@ static void try_types(struct kunit *test, bool backward)
 
 	for (subset = 0; subset < BIT(ARRAY_SIZE(fields)); subset++) {
 		attr.sample_type = type_of(subset);
-		for (back = 0; back <= 168; back += sizeof(u64)) {
+		for (back = 0; back <= 176; back += sizeof(u64)) {
 			set_up(test, &attr, backward ? page + back : page - back);
 			hit(pair);
 			expect_equal(test, "one record");
@@ -483,7 +487,8 @@ static void templates(struct kunit *test)
 		{ "branch stack", { .sample_period = 1, .sample_type = PERF_SAMPLE_BRANCH_STACK },
 		  false },
 		{ "read", { .sample_period = 1, .sample_type = PERF_SAMPLE_READ }, false },
-		{ "cgroup", { .sample_period = 1, .sample_type = PERF_SAMPLE_CGROUP }, false },
+		{ "cgroup", { .sample_period = 1, .sample_type = PERF_SAMPLE_CGROUP }, true },
+		{ "weight", { .sample_period = 1, .sample_type = PERF_SAMPLE_WEIGHT }, false },
 		{ "user stack", { .sample_period = 1, .sample_type = PERF_SAMPLE_STACK_USER },
 		  false },
 	};
@@ -564,7 +569,10 @@ static void nest(struct perf_event *bp, struct perf_sample_data *data, struct pt
 
 KUNIT_DEFINE_ACTION_WRAPPER(release_bp, perf_event_release_kernel, struct perf_event *);
 
-#define NESTED_LEN	(sizeof(struct perf_event_header) + 9 * sizeof(u64) + 72)
+/* All fields, with a payload of 68 bytes and its size; the cgroup is behind it. */
+#define NESTED_RAW	(sizeof(struct perf_event_header) + 9 * sizeof(u64) + sizeof(u32))
+#define NESTED_END	(NESTED_RAW + 68)
+#define NESTED_LEN	(NESTED_END + (ARRAY_SIZE(fields) - 10) * sizeof(u64))
 
 /*
  * Write a record at @offset, in whose middle the breakpoint is. @path: does the inner record
@@ -618,10 +626,11 @@ static void nested_at(struct kunit *test, unsigned long offset, bool backward, b
 		bytes[i / NESTED_LEN][i % NESTED_LEN] = p[at % page];
 	}
 	KUNIT_ASSERT_EQ(test, *(u16 *)(bytes[0] + 6), NESTED_LEN);
-	KUNIT_ASSERT_MEMEQ(test, bytes[backward], bytes[!backward], NESTED_LEN - 68);
-	KUNIT_ASSERT_MEMEQ(test, bytes[backward] + NESTED_LEN - 68, (u8 *)pair->record, 68);
-	KUNIT_ASSERT_MEMEQ(test, bytes[!backward] + NESTED_LEN - 68, (u8 *)pair->nested_record,
-			   68);
+	KUNIT_ASSERT_MEMEQ(test, bytes[backward], bytes[!backward], NESTED_RAW);
+	KUNIT_ASSERT_MEMEQ(test, bytes[backward] + NESTED_RAW, (u8 *)pair->record, 68);
+	KUNIT_ASSERT_MEMEQ(test, bytes[!backward] + NESTED_RAW, (u8 *)pair->nested_record, 68);
+	KUNIT_ASSERT_MEMEQ(test, bytes[backward] + NESTED_END, bytes[!backward] + NESTED_END,
+			   NESTED_LEN - NESTED_END);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -28,7 +29,10 @@
 #define TYPE		(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | \
 			 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW)
 
-/* The event that takes the general path has a weight of 8 bytes behind the payload. */
+/*
+ * The event that takes the general path has a weight of 8 bytes behind the payload. The cgroup
+ * comes next, if the events have it.
+ */
 struct sample {
 	struct perf_event_header	header;
 	uint64_t			ip;
@@ -46,10 +50,15 @@ struct sample {
 	uint32_t			nr, nr_high;
 	uint32_t			args[2 * 6];
 	uint32_t			padding;
+	uint64_t			cgroup;
 };
+
+/* Without the cgroup */
+#define SAMPLE_SIZE	offsetof(struct sample, cgroup)
 
 struct side {
 	int		fd;
+	bool		cgroup;
 	void		*base;
 	uint64_t	id;
 	int		nr;
@@ -76,6 +85,7 @@ FIXTURE_VARIANT(tp_records)
 	bool		inherit;
 	bool		redirect;
 	bool		exact;		/* the most common sample type */
+	bool		cgroup;		/* with the cgroup */
 };
 
 FIXTURE_VARIANT_ADD(tp_records, forward)	{ .exact = true };
@@ -83,6 +93,10 @@ FIXTURE_VARIANT_ADD(tp_records, any_type)	{ };
 FIXTURE_VARIANT_ADD(tp_records, backward)	{ .backward = true, .exact = true };
 FIXTURE_VARIANT_ADD(tp_records, inherit)	{ .inherit = true, .exact = true };
 FIXTURE_VARIANT_ADD(tp_records, redirect)	{ .redirect = true, .exact = true };
+FIXTURE_VARIANT_ADD(tp_records, cgroup)		{ .cgroup = true, .exact = true };
+FIXTURE_VARIANT_ADD(tp_records, any_cgroup)	{ .cgroup = true, .inherit = true };
+FIXTURE_VARIANT_ADD(tp_records, backward_cgroup) { .cgroup = true, .backward = true,
+						   .exact = true };
 
 static int read_number(const char *path)
 {
@@ -148,6 +162,7 @@ static int read_side(struct side *side, bool backward, bool weight)
 	struct perf_event_mmap_page *pc = side->base;
 	uint64_t size = NR_PAGES * getpagesize(), head = data_head(side->base), at, end, i;
 	char *data = side->base + getpagesize();
+	int behind = 8 * (weight + side->cgroup);
 
 	side->nr = 0;
 	side->lost = 0;
@@ -173,12 +188,14 @@ static int read_side(struct side *side, bool backward, bool weight)
 		}
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
-		if (side->nr == 2 * CALLS || header->size != sizeof(*to) + 8 * weight)
+		if (side->nr == 2 * CALLS || header->size != SAMPLE_SIZE + behind)
 			return -EBADMSG;
-		memcpy(to, header, sizeof(*to));
-		if (weight && ((uint64_t *)((char *)header + sizeof(*to)))[0])
+		memcpy(to, header, SAMPLE_SIZE);
+		if (weight && ((uint64_t *)((char *)header + SAMPLE_SIZE))[0])
 			return -EPROTO;
-		to->header.size -= 8 * weight;
+		to->cgroup = side->cgroup ?
+			((uint64_t *)((char *)header + SAMPLE_SIZE))[weight] : 0;
+		to->header.size -= behind;
 		side->nr++;
 	}
 	for (i = 0; backward && i < side->nr / 2; i++) {
@@ -211,6 +228,7 @@ static void expect_same(struct __test_metadata *_metadata, struct sides *s,
 
 		EXPECT_EQ(fast->id, a.id);
 		EXPECT_EQ(general->id, b.id);
+		EXPECT_EQ(fast->cgroup, !!a.cgroup);
 		EXPECT_LE(last, a.time);
 		last = a.time;
 		/* One hit: the listeners come one after the other. */
@@ -231,7 +249,7 @@ static uint64_t count_of(struct side *side)
 }
 
 static void set_up(struct __test_metadata *_metadata, struct sides *s, bool backward,
-		   bool inherit, bool exact)
+		   bool inherit, bool exact, bool cgroup)
 {
 	struct perf_event_attr attr;
 	int ret;
@@ -245,6 +263,10 @@ static void set_up(struct __test_metadata *_metadata, struct sides *s, bool back
 	ASSERT_EQ(0, pin(s->cpu));
 
 	attr = common_attr(s->tracepoint, backward, inherit);
+	if (cgroup)
+		attr.sample_type |= PERF_SAMPLE_CGROUP;
+	s->fast.cgroup = cgroup;
+	s->general.cgroup = cgroup;
 	/* Records by number: a type of its own for the short path */
 	if (!exact) {
 		attr.watermark = 0;
@@ -253,6 +275,8 @@ static void set_up(struct __test_metadata *_metadata, struct sides *s, bool back
 	ret = open_side(&s->fast, &attr, s->cpu);
 	if (ret == -EACCES || ret == -EPERM)
 		SKIP(return, "not allowed to record tracepoints");
+	if (ret == -EINVAL && cgroup)
+		SKIP(return, "this kernel lacks CONFIG_CGROUP_PERF");
 	ASSERT_EQ(0, ret);
 	attr.sample_type |= PERF_SAMPLE_WEIGHT;
 	ASSERT_EQ(0, open_side(&s->general, &attr, s->cpu));
@@ -260,7 +284,8 @@ static void set_up(struct __test_metadata *_metadata, struct sides *s, bool back
 
 FIXTURE_SETUP(tp_records)
 {
-	set_up(_metadata, &self->s, variant->backward, variant->inherit, variant->exact);
+	set_up(_metadata, &self->s, variant->backward, variant->inherit, variant->exact,
+	       variant->cgroup);
 }
 
 FIXTURE_TEARDOWN(tp_records)
@@ -329,7 +354,7 @@ FIXTURE(tp_changes)
 
 FIXTURE_SETUP(tp_changes)
 {
-	set_up(_metadata, &self->s, false, false, true);
+	set_up(_metadata, &self->s, false, false, true, false);
 }
 
 FIXTURE_TEARDOWN(tp_changes)
@@ -398,7 +423,7 @@ TEST_F(tp_changes, paused)
 /* So is what comes while a buffer is full. */
 TEST_F(tp_changes, full)
 {
-	int fit = (NR_PAGES * getpagesize() - 1) / sizeof(struct sample);
+	int fit = (NR_PAGES * getpagesize() - 1) / SAMPLE_SIZE;
 	struct perf_event_mmap_page *fast = self->s.fast.base;
 	struct {
 		struct perf_event_header header;
@@ -409,13 +434,13 @@ TEST_F(tp_changes, full)
 	for_both(_metadata, &self->s, PERF_EVENT_IOC_ENABLE, 0);
 	hits(fit);
 	head = fast->data_head;
-	EXPECT_EQ(fit * sizeof(struct sample), head);
+	EXPECT_EQ(fit * SAMPLE_SIZE, head);
 	hits(7);
 	EXPECT_EQ(head, fast->data_head);
 	/* Room for two records: the one of what was lost, and another */
 	fast->data_tail = 4096;
 	hits(1);
-	EXPECT_EQ(head + sizeof(*lost) + sizeof(struct sample), fast->data_head);
+	EXPECT_EQ(head + sizeof(*lost) + SAMPLE_SIZE, fast->data_head);
 	lost = self->s.fast.base + getpagesize() + head;
 	EXPECT_EQ(PERF_RECORD_LOST, lost->header.type);
 	EXPECT_EQ(7, lost->lost);
@@ -471,7 +496,7 @@ TEST_F(tp_changes, wakeups)
 		if (by_number)
 			attr.wakeup_events = 10;
 		else
-			attr.wakeup_watermark = 10 * sizeof(struct sample) - 1;
+			attr.wakeup_watermark = 10 * SAMPLE_SIZE - 1;
 		ASSERT_EQ(0, open_side(side, &attr, self->s.cpu));
 		ASSERT_EQ(0, ioctl(side->fd, PERF_EVENT_IOC_ENABLE, 0));
 		poll_fd.fd = side->fd;
@@ -489,7 +514,7 @@ TEST_F(tp_changes, wakeups)
 TEST_F(tp_changes, period)
 {
 	struct perf_event_attr attr = common_attr(self->s.tracepoint, false, false);
-	uint64_t size = sizeof(struct sample) - 8, period, fast, general;
+	uint64_t size = SAMPLE_SIZE - 8, period, fast, general;
 
 	close(self->s.fast.fd);
 	close(self->s.general.fd);
