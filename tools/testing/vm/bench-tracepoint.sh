@@ -19,8 +19,8 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/counts.sh"
 
 RUNS=${RUNS:-5}
-CASES=(bare forward overwrite session ftrace second third passes rejects callchain clock
-	clock-chain flight)
+CASES=(bare forward cgroup overwrite session no-cgroup ftrace second third passes rejects
+	callchain clock clock-chain flight)
 PROGRAM=$BUILD/vm/syscall-cost
 EVENT=raw_syscalls:sys_enter
 TRACING=/sys/kernel/tracing
@@ -43,7 +43,7 @@ by_flight()
 
 by_session()
 {
-	perf record -q -P cost -e "$EVENT" -a
+	perf record -q -P cost -e "$EVENT" -a "$@"
 	"$PROGRAM" "$OUT_FILE"
 	perf ctl -d cost
 }
@@ -64,7 +64,9 @@ run_case()
 	bare) "$PROGRAM" "$OUT_FILE" ;;
 	forward) record -e "$EVENT" ;;
 	overwrite) record --overwrite -e "$EVENT" ;;
+	cgroup) record --all-cgroups -e "$EVENT" ;;
 	session) by_session ;;
+	no-cgroup) by_session --no-all-cgroups ;;
 	flight) by_flight ;;
 	ftrace) by_ftrace ;;
 	second) record -e "$EVENT" -e "$EVENT" ;;
@@ -85,6 +87,7 @@ guest()
 	# shellcheck disable=SC2153 # what vm.sh boots
 	if [ "$VARIANT" = base ]; then
 		CASES=("${CASES[@]/session/}")
+		CASES=("${CASES[@]/no-cgroup/}")
 		CASES=("${CASES[@]/flight/}")
 	fi
 	run_cases "${CASES[@]}"

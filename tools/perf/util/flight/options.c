@@ -418,8 +418,8 @@ static void bound_disk(struct flight_opts *fo)
  * @opts: the other options of perf record
  * @data: the file that perf record would write
  *
- * Each sample has a time, a CPU and a task. The clock is CLOCK_MONOTONIC, so that the
- * wall-clock time of records is known.
+ * Each sample has a time, a CPU, a task and, where the kernel can, its cgroup. The clock is
+ * CLOCK_MONOTONIC, so that the wall-clock time of records is known.
  *
  * Return: 0, or a negative errno after an error message.
  */
@@ -441,6 +441,7 @@ int flight_opts__apply(struct flight_opts *fo, struct record_opts *opts, struct 
 	opts->sample_time = true;
 	opts->sample_time_set = true;
 	opts->sample_cpu = true;
+	record_opts__default_cgroup(opts);
 	if (!opts->use_clockid) {
 		opts->use_clockid = true;
 		opts->clockid = CLOCK_MONOTONIC;

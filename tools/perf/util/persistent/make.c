@@ -192,6 +192,21 @@ static int maker__choose_clock(struct maker *m)
 	return 0;
 }
 
+/* What is added to a session has the same data as its other events. */
+static void maker__choose_cgroup(struct maker *m)
+{
+	if (!m->add) {
+		record_opts__default_cgroup(m->opts);
+		return;
+	}
+	if (m->opts->record_cgroup_set)
+		return;
+	for (int i = 0; i < m->existing->nr_events; i++) {
+		if (m->existing->events[i].attr.sample_type & PERF_SAMPLE_CGROUP)
+			m->opts->record_cgroup = true;
+	}
+}
+
 static bool maker__has_sideband(struct maker *m, int cpu)
 {
 	/* The kernel tells that an event follows a task, but not which. */
@@ -267,6 +282,7 @@ static int maker__config(struct maker *m)
 
 	if (maker__choose_clock(m))
 		return -EINVAL;
+	maker__choose_cgroup(m);
 	opts->no_inherit = true;
 	opts->overwrite = true;
 	opts->sample_identifier = true;

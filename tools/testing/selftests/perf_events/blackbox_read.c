@@ -324,7 +324,8 @@ static void check_sample(const struct sample *s, const struct perf_blackbox_buff
 		return;
 	}
 	attr = (const void *)event->attr;
-	type = attr->sample_type;
+	/* The cgroup is behind what is read here. */
+	type = attr->sample_type & ~PERF_SAMPLE_CGROUP;
 	if (type & ~SAMPLE_KNOWN || (type | PERF_SAMPLE_RAW) != SAMPLE_KNOWN)
 		return;
 	if (s->header.size < sizeof(*s)) {
