@@ -101,6 +101,7 @@ static struct perf_buffer *perf_rb_alloc(const struct perf_rb_memory *memory,
 		rb->data_pages[i] = perf_rb_alloc_page(cpu);
 		if (!rb->data_pages[i])
 			goto err_data_pages;
+		cond_resched();
 	}
 
 	rb->nr_pages = nr_pages;

@@ -38,6 +38,12 @@ pinned_vm_wraps()
 	"$HERE/pinned-vm.py"
 }
 
+# "perf/core: Let others run while a ring buffer is allocated"
+mmap_keeps_cpu()
+{
+	"$HERE/mmap-preempt.py"
+}
+
 # "perf header: Check the size of an event's attributes". perf asks for 50 GiB first.
 attr_larger_than_record()
 {
@@ -337,7 +343,7 @@ expect()
 
 bug="the bug is not there"
 [ "$VARIANT" != base ] || bug="the base has the bug"
-for reproducer in miscounted_mmaps pinned_vm_wraps attr_larger_than_record \
+for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_than_record \
 		aio_overwrite_crashes name_kills_script short_file_kills_report alarm_is_lost \
 		string_without_end arguments_without_memory siblings_without_names \
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
