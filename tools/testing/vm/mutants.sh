@@ -130,6 +130,9 @@ main()
 	rm -f "$WORK/selftests.build.log"
 	build_words "selftests patched" selftests ||
 		die "the tests do not build: $WORK/selftests.build.log"
+	# Recordings are read with it: see BASE_PERF.
+	rm -f "$WORK/base.build.log"
+	build_words "perf base" base || die "perf of the base does not build: $WORK/base.build.log"
 	for pattern; do
 		for patch in "$MUTANTS"/$pattern.patch; do
 			[ -f "$patch" ] || die "there is no mutant called $pattern"
