@@ -7,14 +7,11 @@ Exit with 0 if VmPin of the child is off then, with 1 if it is 0. Needs root, as
 buffer is larger than kernel.perf_event_mlock_kb.
 """
 
-import ctypes
 import mmap
 import os
-import struct
 import sys
 
-PERF_EVENT_OPEN = 298
-DUMMY = 9
+from dummy_event import open_dummy
 
 
 def pinned():
@@ -26,12 +23,7 @@ def pinned():
 
 
 def main():
-    attr = bytearray(136)
-    struct.pack_into("<IIQ", attr, 0, 1, len(attr), DUMMY)
-    buffer = (ctypes.c_char * len(attr)).from_buffer(attr)
-    fd = ctypes.CDLL(None, use_errno=True).syscall(PERF_EVENT_OPEN, buffer, -1, 0, -1, 0)
-    if fd < 0:
-        sys.exit(2)
+    fd = open_dummy()
     size = (1 + 512) * mmap.PAGESIZE
     ours = mmap.mmap(fd, size)
     mapped_read, mapped = os.pipe()
