@@ -328,6 +328,20 @@ removed_cgroup_ends_walk()
 	[ "$named" -lt 4 ]
 }
 
+# "perf symbols: Choose among the aliases of kallsyms"
+worse_alias_is_chosen()
+{
+	local aliases
+	sed 's/^\([0-9a-f]* [tT] \)\(.*\)/&\n\1___alias_\2/' /proc/kallsyms >aliases
+	"$PERF" record -q -e cpu-clock:k -o hot -- dd if=/dev/zero of=/dev/null bs=1 count=300000 \
+		>log 2>&1 || { cat log; return 2; }
+	"$PERF" script -i hot --kallsyms aliases -F ip,sym >log 2>&1 || { cat log; return 2; }
+	grep -qE '^ *[0-9a-f]+ [a-z_]' log || { cat log; return 2; }
+	aliases=$(grep -c ___alias_ log)
+	echo "$aliases of $(wc -l <log)"
+	[ "$aliases" -gt 0 ]
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -349,7 +363,7 @@ for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_th
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 		lock_without_kernel_map timehist_without_functions side_band_waits \
-		kallsyms_is_read_again removed_cgroup_ends_walk; do
+		kallsyms_is_read_again removed_cgroup_ends_walk worse_alias_is_chosen; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
