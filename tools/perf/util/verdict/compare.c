@@ -5,9 +5,11 @@
  * How much is a change depends on how much a figure changes when nothing happens. So the
  * rest of the recording is cut into calm parts of the same length as the part that is
  * looked at. The spread of a figure is the difference between the most and the least that
- * it is in a calm part. It has changed if it is further than its spread above the most, or
- * below the least. As calm parts may be alike by chance, it must in addition be further by
- * a floor:
+ * it is in a calm part. It has changed if it is further than its margin above the most, or
+ * below the least. The margin follows from the spread. On average, the spread of 5 values of a
+ * normal distribution is 2.3 standard deviations, and that of 23 values 3.9 (the factor d2 of
+ * control charts). (1 + FEW / parts) times the spread is about 4.7 standard deviations for any
+ * number of parts. As calm parts may be alike by chance, there is a floor in addition:
  *
  *	samples		three times the square root of the most, for what is counted varies by
  *			that alone; and the difference to the median is at least MIN_SAMPLES,
@@ -50,6 +52,7 @@
 #include <string.h>
 
 #define SLICES			48
+#define FEW			5
 #define MIN_SAMPLES		5
 #define SAMPLES_SHARE		100
 #define TIME_SHARE		50
@@ -165,7 +168,7 @@ static bool judge(const struct verdict_comparison *cmp, const struct verdict_his
 	change->least = calm[0];
 	change->median = calm[t->nr_calm / 2];
 	change->most = calm[t->nr_calm - 1];
-	beyond = change->most - change->least +
+	beyond = (change->most - change->least) * (t->nr_calm + FEW) / t->nr_calm +
 		 floor_of(cmp, h, t, change->figure, change->most);
 	if (change->now <= change->most + unsure + beyond &&
 	    change->now + unsure_of(cmp, t, change, t->now) + beyond >= change->least)
