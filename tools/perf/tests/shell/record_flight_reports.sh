@@ -4,7 +4,8 @@
 #
 # Real stalls, by the module perf_stall, on both sides of what the detectors report. They are
 # failures of the machine, so this runs in the test machine alone. PERF_STALL is the module.
-# FLIGHT_TIMES: how often, see lib/flight_hits.sh.
+# FLIGHT_TIMES: how often, see lib/flight_hits.sh. FLIGHT_HARD=only: hard lockups alone; =no: all
+# but those, which want a CPU with its interrupts off to run on, see flight-quiet.sh.
 set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
@@ -147,11 +148,13 @@ if ! may_stall; then
 fi
 insmod "$PERF_STALL"
 spare_devices
-check "hung" again hung
-check "lockup: soft" again soft_lockup
-check "lockup: hard" again hard_lockup
-check "rcu-stall" again rcu_stall
-if ! cat /proc/pressure/cpu >/dev/null 2>&1; then
+[ "${FLIGHT_HARD-}" = no ] || check "lockup: hard" again hard_lockup
+if [ "${FLIGHT_HARD-}" != only ]; then
+	check "hung" again hung
+	check "lockup: soft" again soft_lockup
+	check "rcu-stall" again rcu_stall
+fi
+if [ "${FLIGHT_HARD-}" != only ] && ! cat /proc/pressure/cpu >/dev/null 2>&1; then
 	check "psi without pressure" fails_somehow 'does not measure pressure: boot with psi=1' \
 		perf record -M 4M -a -e cpu-clock -o "$TMP/q" \
 		--trigger psi/resource=cpu,some,over=1s/ -- true
