@@ -88,7 +88,8 @@ static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 {
 	struct roots *roots = ctx;
 
-	if (root == ROOT_UNKNOWN)
+	/* Classes of waits are no indices. */
+	if (root == ROOT_UNKNOWN || root == ROOT_THROTTLED)
 		culprit = IDLE;
 	roots->ns[root][culprit] += ns;
 	roots->sum += ns;
@@ -918,6 +919,54 @@ static int test__verdict_reclaims(struct test_suite *test __maybe_unused,
 	return TEST_OK;
 }
 
+/* The owner of a lock is held back from 100 to 190 ms, and waits for a CPU for 10 ms more. */
+static int put_throttled(struct verdict_history *h, u64 class)
+{
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 100, OWNER, OTHER, class) ?:
+	       put_switch(h, 0, 105, VICTIM, IDLE, CLASS_KERNEL_LOCK) ?:
+	       put_waking(h, 1, 190, OTHER, OWNER) ?:
+	       put_switch(h, 1, 200, OTHER, OWNER, CLASS_SLEEP) ?:
+	       put_waking(h, 1, 210, OWNER, VICTIM) ?:
+	       put_switch(h, 0, 210, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 220, OWNER, OTHER, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
+/* The limit holds a task back, and not the one that ends the wait. */
+static int test__verdict_throttled(struct test_suite *test __maybe_unused,
+				   int subtest __maybe_unused)
+{
+	static const char says[] = "owner (2) and 1 other waited, also for others, 175.0 ms, ";
+	static const char limit[] = "at most 90.0 ms at a time: too many dirty pages were to be "
+				    "written to a disk.";
+	struct verdict_findings findings = {};
+	struct strbuf sb = STRBUF_INIT;
+	struct verdict_history h;
+	struct roots roots;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("history", !roots_of(put_throttled, CLASS_OVER_HIGH, &roots));
+	TEST_ASSERT_VAL("throttled", roots.ns[ROOT_THROTTLED][IDLE] == 85 * MS);
+	TEST_ASSERT_VAL("shared", roots.ns[ROOT_SHARED][OTHER] == 10 * MS);
+	TEST_ASSERT_VAL("ran", roots.ns[ROOT_RAN][OWNER] == 10 * MS);
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (!put_throttled(&h, CLASS_DIRTY) && !verdict_findings__find(&findings, &h) &&
+	    findings.nr == 1 && findings.findings->kind == KIND_THROTTLED &&
+	    findings.findings->confidence == CONFIDENCE_KNOWN && !findings.findings->culprits.nr) {
+		verdict_words__sentence(&sb, &h, findings.findings);
+		if (strstarts(sb.buf, says) && !strcmp(sb.buf + strlen(says), limit))
+			ret = TEST_OK;
+	}
+	pr_debug("%u findings: %s\n", findings.nr, sb.buf);
+	strbuf_release(&sb);
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return ret;
+}
+
 static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict with names that a terminal would obey", verdict_names),
 	TEST_CASE("Verdict on samples that are cut short", verdict_fields),
@@ -935,6 +984,7 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict of a pause within an interrupt", verdict_pause),
 	TEST_CASE("Verdict of a task that reclaims memory", verdict_reclaim),
 	TEST_CASE("Verdict of reclaims that are many or long", verdict_reclaims),
+	TEST_CASE("Verdict of tasks that a limit of memory holds back", verdict_throttled),
 	{	.name = NULL, }
 };
 

@@ -14,6 +14,8 @@
  *	it could run, and its CPU was	the chain ends: a limit of its CPU time held it back
  *	idle, taken off it so
  *	its request was in a device	the chain ends: it waited for that disk
+ *	it was to wait until less	the chain ends: it is held back, whoever wakes it
+ *	memory is used
  *	an interrupt had its CPU for
  *	long, while it ran or could run	the chain ends: it is the culprit
  *	records of it are missing	the root is unknown
@@ -200,6 +202,8 @@ static enum verdict_root root_of(const struct verdict_wait *w)
 {
 	if (w->unknown)
 		return ROOT_UNKNOWN;
+	if (verdict_class__throttles(w->class))
+		return ROOT_THROTTLED;
 	if (w->open && !w->woken)
 		return ROOT_OPEN;
 	switch (w->class) {
@@ -251,6 +255,8 @@ static int blame_wait(struct blamer *b, u32 task, const struct verdict_wait *w, 
 	ns = in_device(b->h, task, w, p, report_disk, b, &err);
 	if (ns)
 		return err ?: report(b, ROOT_UNKNOWN, VERDICT_NONE, length(p) - ns);
+	if (root == ROOT_THROTTLED)
+		return report(b, root, w->class, length(p));
 	if (root != ROOT_NR)
 		return report(b, root, task, length(p));
 	if (depth >= VERDICT_CHAIN)
@@ -572,6 +578,8 @@ int verdict_blame__chain(const struct verdict_history *h, u32 task, const struct
 		if (in_device(h, task, w, p, keep_device, link, &err))
 			break;
 		link->root = root_of(w);
+		if (link->root == ROOT_THROTTLED)
+			link->object = w->class;
 		if (link->root != ROOT_NR)
 			break;
 		link->root = ROOT_UNKNOWN;

@@ -16,6 +16,7 @@ enum verdict_root {
 	ROOT_DISK,		/* a request of it was in a block device */
 	ROOT_RECLAIM,		/* it reclaimed memory */
 	ROOT_INTERRUPT,		/* an interrupt or a softirq had its CPU for long */
+	ROOT_THROTTLED,		/* it had to wait because of the memory that is used */
 	ROOT_NR,
 };
 
@@ -27,7 +28,7 @@ enum verdict_root {
  * @task: who
  * @root: what it comes down to, if this is the last link; else ROOT_UNKNOWN
  * @object: for ROOT_DISK, number of the device; for ROOT_INTERRUPT and ROOT_RECLAIM, index of
- *	the source, or of the pool
+ *	the source, or of the pool; for ROOT_THROTTLED, CLASS_OVER_HIGH or CLASS_DIRTY
  * @class: in what it waited, if it did
  * @unknown: it is not known whether it did: records are missing
  * @place: index of where, or VERDICT_NONE
@@ -51,7 +52,8 @@ struct verdict_link {
 
 /*
  * @culprit: index of a task; for ROOT_DISK, number of the device; for ROOT_INTERRUPT and
- *	ROOT_RECLAIM, index of the source, or of the pool
+ *	ROOT_RECLAIM, index of the source, or of the pool; for ROOT_THROTTLED, CLASS_OVER_HIGH or
+ *	CLASS_DIRTY
  */
 typedef int (*verdict_blame_t)(void *ctx, enum verdict_root root, u32 culprit, u64 ns);
 

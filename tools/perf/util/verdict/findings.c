@@ -7,7 +7,7 @@
  * one waits for costs twice: both were held up.
  *
  * A wait for a lock of the kernel, of a file, or of the C library, for a request to a block
- * device, and for a CPU, is nobody's wish. Of others that is unknown: a server that waits for
+ * device, for memory to be released, and for a CPU, is nobody's wish. Of others that is unknown: a server that waits for
  * its clients is not held up by them. They are no finding by themselves, but may be links of a
  * chain.
  *
@@ -167,6 +167,7 @@ static enum verdict_kind kind_of(enum verdict_root root)
 		[ROOT_DISK]	= KIND_DISK,
 		[ROOT_RECLAIM]	= KIND_RECLAIM,
 		[ROOT_INTERRUPT] = KIND_INTERRUPT,
+		[ROOT_THROTTLED] = KIND_THROTTLED,
 	};
 
 	/* The others are KIND_WAIT, 0. */
@@ -216,8 +217,8 @@ static void add_long_wait(struct verdict_finding *f, const struct finder *s, u64
 /* A part of the wait that is looked at comes down to a root. */
 static int add_root(void *ctx, enum verdict_root root, u32 culprit, u64 ns)
 {
-	u32 object = root == ROOT_DISK || root == ROOT_INTERRUPT || root == ROOT_RECLAIM ?
-		     culprit : 0;
+	u32 object = root == ROOT_DISK || root == ROOT_INTERRUPT || root == ROOT_RECLAIM ||
+		     root == ROOT_THROTTLED ? culprit : 0;
 	struct finder *s = ctx;
 	struct verdict_finding *f;
 
@@ -267,6 +268,9 @@ static bool is_unwanted(const struct verdict_history *h, u32 task, const struct 
 		return ns >= SEED_WAIT;
 	case CLASS_FUTEX:
 		return ns >= SEED_WAIT && w->place != VERDICT_NONE && h->places[w->place].lock;
+	case CLASS_OVER_HIGH:
+	case CLASS_DIRTY:
+		return ns >= SEED_WAIT && !h->tasks[task].kthread;
 	case CLASS_IO:
 		/*
 		 * A task that reads much waits for the disk all the time, and to wait for it is
@@ -411,6 +415,7 @@ static bool is_worth_telling(const struct verdict_history *h, const struct verdi
 	switch ((int)f->kind) {
 	case KIND_STUCK:
 		return true;
+	case KIND_THROTTLED:
 	case KIND_QUOTA:
 		/* They are held back together: that they are their own victims is no share. */
 		return f->example_ns >= MIN_WAIT || much;

@@ -12,6 +12,7 @@ enum verdict_kind {
 	KIND_DISK,		/* tasks waited for a block device */
 	KIND_RECLAIM,		/* tasks reclaimed memory */
 	KIND_INTERRUPT,		/* interrupts had the CPU of tasks for long */
+	KIND_THROTTLED,		/* tasks had to wait because of the memory that is used */
 	KIND_FORKS,		/* tasks made others all the time */
 	KIND_CHANGED,		/* tasks ran more than in calm parts, and others waited more */
 };
@@ -57,7 +58,8 @@ struct verdict_shares {
  * @victims: who was held up
  * @culprits: who held up, if it was tasks
  * @sure_ns: cost by how sure it is; the most is what the finding is
- * @object: number of the block device, or index of the source of interrupts, or of the memory
+ * @object: number of the block device, or index of the source of interrupts, or of the memory; or
+ *	the class of waits that throttle
  * @requests: how many requests it did meanwhile
  * @slowest_ns: how long the slowest one was in it; of interrupts
  *	and reclaim, the longest one

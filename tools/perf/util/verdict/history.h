@@ -29,6 +29,8 @@ enum verdict_class {
 	CLASS_PIPE,
 	CLASS_SOCKET,
 	CLASS_SEMAPHORE,
+	CLASS_OVER_HIGH,
+	CLASS_DIRTY,
 	CLASS_IO,
 	CLASS_COMPLETION,
 	CLASS_CHILD,
@@ -44,6 +46,12 @@ enum verdict_class {
 	CLASS_INLINE,
 	CLASS_NR,
 };
+
+/* Whether the kernel lets a task wait that has, or makes, more in memory than it may */
+static inline bool verdict_class__throttles(enum verdict_class class)
+{
+	return class == CLASS_OVER_HIGH || class == CLASS_DIRTY;
+}
 
 /* In which context a wakeup happened */
 enum verdict_waker {

@@ -228,6 +228,15 @@ static void write_pool(struct json_writer *w, const struct verdict_history *h,
 	json_writer__number(w, "longest_ns", f->slowest_ns);
 }
 
+static void write_throttle(struct json_writer *w, const struct verdict_history *h,
+			   const struct verdict_finding *f)
+{
+	json_writer__string(w, "limit", verdict_classes[f->object]);
+	if (f->object == CLASS_OVER_HIGH && f->victims.nr)
+		write_cgroup(w, h->tasks[f->victims.shares[0].task].cgroup);
+	json_writer__number(w, "longest_ns", f->longest_ns);
+}
+
 static void write_finding(struct json_writer *w, const struct verdict_history *h,
 			  const struct verdict_finding *f)
 {
@@ -256,6 +265,8 @@ static void write_finding(struct json_writer *w, const struct verdict_history *h
 		write_source(w, h, f);
 	if (f->kind == KIND_RECLAIM)
 		write_pool(w, h, f);
+	if (f->kind == KIND_THROTTLED)
+		write_throttle(w, h, f);
 	write_shares(w, "victims", h, &f->victims, true);
 	write_shares(w, "culprits", h, &f->culprits, f->kind != KIND_FORKS);
 	json_writer__begin_array(w, "chain", JSON_STYLE__LINES);

@@ -29,6 +29,7 @@ const char *const verdict_kinds[] = {
 	[KIND_DISK]		= "disk",
 	[KIND_RECLAIM]		= "reclaim",
 	[KIND_INTERRUPT]	= "interrupt",
+	[KIND_THROTTLED]	= "throttled",
 	[KIND_FORKS]		= "forks",
 	[KIND_CHANGED]		= "changed",
 };
@@ -44,6 +45,7 @@ const char *const verdict_roots[] = {
 	[ROOT_DISK]		= "disk",
 	[ROOT_RECLAIM]		= "reclaim",
 	[ROOT_INTERRUPT]	= "interrupt",
+	[ROOT_THROTTLED]	= "throttled",
 };
 
 const char *const verdict_confidences[] = {
@@ -59,6 +61,8 @@ const char *const verdict_classes[] = {
 	[CLASS_PIPE]		= "a pipe",
 	[CLASS_SOCKET]		= "a socket",
 	[CLASS_SEMAPHORE]	= "a semaphore",
+	[CLASS_OVER_HIGH]	= "memory.high",
+	[CLASS_DIRTY]		= "dirty pages",
 	[CLASS_IO]		= "I/O",
 	[CLASS_COMPLETION]	= "a kernel thread",
 	[CLASS_CHILD]		= "a child",
@@ -257,6 +261,33 @@ static void tell_reclaim(struct strbuf *sb, const struct verdict_history *h,
 	}
 }
 
+/* Of the limit above which a task is held back: it can be that of a cgroup above its own. */
+static void tell_throttled(struct strbuf *sb, const struct verdict_history *h,
+			   const struct verdict_finding *f)
+{
+	const char *cgroup = f->victims.nr ? h->tasks[f->victims.shares[0].task].cgroup : NULL;
+	bool direct = f->nr_links <= 1;
+
+	tell_shares(sb, h, &f->victims);
+	strbuf_addstr(sb, direct ? f->victims.nr > 1 ? " were held back for " :
+						       " was held back for " :
+				   " waited, also for others, ");
+	verdict_words__time(sb, f->cost_ns);
+	strbuf_addstr(sb, ", at most ");
+	verdict_words__time(sb, f->longest_ns);
+	if (f->object == CLASS_DIRTY) {
+		strbuf_addstr(sb, " at a time: too many dirty pages were to be written to a disk");
+		return;
+	}
+	strbuf_addstr(sb, " at a time: a cgroup");
+	if (cgroup) {
+		strbuf_addstr(sb, ", ");
+		verdict_words__name(sb, cgroup);
+		strbuf_addstr(sb, " or one above it,");
+	}
+	strbuf_addstr(sb, " used more memory than its memory.high");
+}
+
 static void put_source(struct strbuf *sb, const struct verdict_source *source)
 {
 	if (source->soft) {
@@ -349,6 +380,9 @@ void verdict_words__sentence(struct strbuf *sb, const struct verdict_history *h,
 	case KIND_INTERRUPT:
 		tell_interrupt(sb, h, f);
 		break;
+	case KIND_THROTTLED:
+		tell_throttled(sb, h, f);
+		break;
 	case KIND_CHANGED:
 		tell_changed(sb, h, f);
 		break;
@@ -420,6 +454,11 @@ void verdict_words__link(struct strbuf *sb, const struct verdict_history *h,
 	case ROOT_QUOTA:
 		strbuf_addstr(sb, "was held back while the CPU was idle, for ");
 		verdict_words__time(sb, l->ns);
+		return;
+	case ROOT_THROTTLED:
+		strbuf_addf(sb, "was held back by %s for ", verdict_classes[l->object]);
+		verdict_words__time(sb, l->ns);
+		tell_place(sb, h, l);
 		return;
 	case ROOT_SLEPT:
 		strbuf_addstr(sb, "slept for ");

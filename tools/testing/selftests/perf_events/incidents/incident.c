@@ -76,9 +76,13 @@ static long cpu_time(void)
 static void work_us(long us)
 {
 	long end = cpu_time() + us * 1000;
+	int i;
 
-	while (cpu_time() < end)
-		;
+	/* Most of it in this function: what it runs is told by its samples. */
+	do {
+		for (i = 0; i < 2000; i++)
+			asm volatile("");
+	} while (cpu_time() < end);
 }
 
 static void sleep_us(long us)
@@ -328,6 +332,17 @@ static void run_runaway(const struct actor *a)
 	}
 }
 
+/* It needs its CPU for little: nobody else waits for it. */
+static void run_high(const struct actor *a)
+{
+	while (!ended) {
+		pthread_mutex_lock(&lock);
+		work_us(100);
+		pthread_mutex_unlock(&lock);
+		sleep_us(2000 + random() % 3000);
+	}
+}
+
 /*
  * A thread of high priority waits for the lock of one of low priority, which one between
  * them keeps from the CPU.
@@ -340,7 +355,7 @@ static void inversion(void)
 	tell("cpu", middle, high);
 	tell_chain(high, low, middle);
 	start_on(cpu, 1, (struct actor){ low, run_low });
-	start_on((cpu + 1) % nr_cpus, 1, (struct actor){ high, run_worker, .fifo = 20 });
+	start_on((cpu + 1) % nr_cpus, 1, (struct actor){ high, run_high, .fifo = 20 });
 	start_on(cpu, 1, (struct actor){ middle, run_runaway, .fifo = 10 });
 }
 
@@ -484,6 +499,7 @@ struct limit {
 
 static const struct limit cpu_limit = { "+cpu", "cpu.max", "cpu.stat", "nr_throttled %ld" };
 static const struct limit memory_limit = { "+memory", "memory.max", "memory.events", "max %ld" };
+static const struct limit high_limit = { "+memory", "memory.high", "memory.events", "high %ld" };
 
 /* A cgroup with a limit, its only process, and whether the limit is to hold that back */
 static char cgroup[64];
@@ -686,8 +702,11 @@ static void run_reader(const struct actor *a)
 	}
 }
 
-/* @completion_nsec: how long each request takes, or NULL: no time */
-static void make_disk(const char *completion_nsec)
+/*
+ * @completion_nsec: how long each request takes, or NULL: no time
+ * @depth: how many of them at a time, or NULL: as many as it likes
+ */
+static void make_disk(const char *completion_nsec, const char *depth)
 {
 	const char *name = draw_name();
 
@@ -701,6 +720,8 @@ static void make_disk(const char *completion_nsec)
 	write_file(disk_config, "irqmode", completion_nsec ? "2" : "0");
 	if (completion_nsec)
 		write_file(disk_config, "completion_nsec", completion_nsec);
+	if (depth)
+		write_file(disk_config, "hw_queue_depth", depth);
 	write_file(disk_config, "power", "1");
 }
 
@@ -719,7 +740,7 @@ static void slow_disk(void)
 	const char *victim = draw_name();
 	struct stat st;
 
-	make_disk("60000000");
+	make_disk("60000000", NULL);
 	if (stat(disk, &st))
 		die(disk);
 	fprintf(truth, "kind disk\nvictim %s\ndevice %u:%u\n", victim, major(st.st_rdev),
@@ -746,7 +767,7 @@ static void run_cached_reader(const struct actor *a)
 
 static void read_in_cgroup(const char *name, const char *memory_max)
 {
-	make_disk(NULL);
+	make_disk(NULL, NULL);
 	start_in_cgroup(&memory_limit, memory_max, (struct actor){ name, run_cached_reader });
 }
 
@@ -758,6 +779,56 @@ static void reclaim_in_cgroup(void)
 	fprintf(truth, "kind reclaim\nvictim %s\nmemory cgroup\n", name);
 	reaches_limit = true;
 	read_in_cgroup(name, "8M");
+}
+
+static void run_grower(const struct actor *a)
+{
+	while (!ended) {
+		char *data = malloc(READ_AHEAD);
+
+		if (!data)
+			die("malloc");
+		memset(data, 1, READ_AHEAD);
+		sleep_us(1000);
+	}
+}
+
+/* A task has more memory than the limit above which the kernel lets it wait. */
+static void memory_high(void)
+{
+	const char *name = draw_name();
+
+	fprintf(truth, "kind throttled\nvictim %s\nlimit memory.high\n", name);
+	reaches_limit = true;
+	start_in_cgroup(&high_limit, "8M", (struct actor){ name, run_grower });
+}
+
+static void run_disk_writer(const struct actor *a)
+{
+	int fd = open(disk, O_WRONLY);
+	char *data = calloc(1, READ_AHEAD);
+	off_t at;
+
+	while (!ended) {
+		for (at = 0; at < DISK_SIZE && !ended; at += READ_AHEAD) {
+			if (fd < 0 || !data || pwrite(fd, data, READ_AHEAD, at) != READ_AHEAD)
+				die(disk);
+		}
+	}
+}
+
+/* Threads write to a disk that is slower, and may have few pages that are not written yet. */
+static void dirty_pages(void)
+{
+	const char *name = draw_name();
+	char bdi[sizeof(disk) + 32];
+
+	make_disk("60000000", "1");
+	snprintf(bdi, sizeof(bdi), "/sys/block/%s/bdi", strrchr(disk, '/') + 1);
+	write_file(bdi, "strict_limit", "1");
+	write_file(bdi, "max_ratio", "1");
+	fprintf(truth, "kind throttled\nvictim %s\nlimit dirty\n", name);
+	start(2, name, run_disk_writer);
 }
 
 static void run_first(const struct actor *a)
@@ -853,7 +924,7 @@ static void calm_yield(void)
 static void calm_disk(void)
 {
 	calm();
-	make_disk("3000000");
+	make_disk("3000000", NULL);
 	start(3, draw_name(), run_reader);
 }
 
@@ -891,6 +962,8 @@ static const struct {
 	{ "cpu_max",	cpu_max },
 	{ "slow_disk",	slow_disk },
 	{ "reclaim",	reclaim_in_cgroup },
+	{ "memory_high", memory_high },
+	{ "dirty_pages", dirty_pages },
 	{ "softirq",	long_softirq },
 	{ "handler",	long_handler },
 	{ "file_lock",	file_lock },
