@@ -169,7 +169,7 @@ arrange()
 		"$root/usr/share/doc/$NAME/examples"
 	rm "$root/usr/share/doc/$NAME/examples"/{*.service,"$NAME.conf",recover-blackbox.sh}
 	for page in flight-recorder persistent-events black-box perf-export perf-verdict \
-		perf-redact packages; do
+		perf-incidents perf-redact packages; do
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
 	done
