@@ -939,8 +939,8 @@ static int test__verdict_throttled(struct test_suite *test __maybe_unused,
 				   int subtest __maybe_unused)
 {
 	static const char says[] = "owner (2) and 1 other waited, also for others, 175.0 ms, ";
-	static const char limit[] = "at most 90.0 ms at a time: too many dirty pages were to be "
-				    "written to a disk.";
+	static const char limit[] =
+		"at most 90.0 ms at a time: too many dirty pages were to be written to a disk.";
 	struct verdict_findings findings = {};
 	struct strbuf sb = STRBUF_INIT;
 	struct verdict_history h;

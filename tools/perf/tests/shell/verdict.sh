@@ -309,8 +309,9 @@ tells_throttled()
 		python3 - "$TMP/json" "$1" <<-'END'
 			import json, sys
 			first = json.load(open(sys.argv[1]))['findings'][0]
-			end = first['chain'][-1]
-			if first['culprits'] or first['cost_ns'] < 500e6 or end['root'] != 'throttled':
+			if first['culprits'] or first['cost_ns'] < 500e6:
+			    sys.exit('%r' % first)
+			if first['chain'][-1]['root'] != 'throttled':
 			    sys.exit('%r' % first)
 			if sys.argv[2] == 'memory_high':
 			    if not first['cgroup'].startswith('/incident-'):
@@ -461,8 +462,9 @@ names_the_change()
 		if not 0.9 < rest < 1.3:
 		    sys.exit('%.2f of what is before it' % rest)
 		# It can begin within a slice that still belongs to a calm part.
-		if top['self'].get('function') != 'burn' or top['self']['most'] > top['self']['now'] / 10:
-		    sys.exit('%r' % top['self'])
+		burn = top['self']
+		if burn.get('function') != 'burn' or burn['most'] > burn['now'] / 10:
+		    sys.exit('%r' % burn)
 		if top['on_cpu']['comm'] != truth['culprit'].strip():
 		    sys.exit('%r' % top['on_cpu'])
 		if 'runnable' not in top:

@@ -7,9 +7,9 @@
  * one waits for costs twice: both were held up.
  *
  * A wait for a lock of the kernel, of a file, or of the C library, for a request to a block
- * device, for memory to be released, and for a CPU, is nobody's wish. Of others that is unknown: a server that waits for
- * its clients is not held up by them. They are no finding by themselves, but may be links of a
- * chain.
+ * device, for memory to be released, and for a CPU, is nobody's wish. Of others that is unknown:
+ * a server that waits for its clients is not held up by them. They are no finding by themselves,
+ * but may be links of a chain.
  *
  * What a machine does all day is no finding: what is small (MIN_SHARE of the time that was
  * recorded), or short (MIN_WAIT), is left out. New tasks and delays by neighbours are
