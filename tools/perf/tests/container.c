@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The container and the pod that a path of a cgroup names, and what a manifest tells of them
+ * The container and the pod that a path of a cgroup names, what files of runtimes and a manifest
+ * tell of them
  */
 #include "tests.h"
 #include "debug.h"
 #include "util/container.h"
+#include "util/container-names.h"
 #include "util/flight/dump/manifest.h"
 #include "util/flight/trigger/cause.h"
+#include "util/util.h"
 
 #include <linux/kernel.h>
 #include <linux/perf_persistent.h>
@@ -161,9 +164,133 @@ static int test__container_manifest(struct test_suite *test __maybe_unused,
 	return ret;
 }
 
+#define CONTAINERD	"/run/containerd/io.containerd.runtime.v2.task"
+#define STORAGE		"containers/storage/overlay-containers"
+#define K8S(key)	"\"io.kubernetes." key "\": "
+
+/* What the runtimes have of one container, and what that tells */
+static const struct runtime_says {
+	const char *path, *text, *name, *pod, *pod_namespace;
+} runtimes[] = {
+	{ CONTAINERD "/k8s.io/" ID "/config.json",
+	  "{\"ociVersion\":\"1.1.0\",\"process\":{\"args\":[\"sh\"]},\"annotations\":{"
+	  K8S("cri.container-name") "\"web\"," K8S("cri.sandbox-name") "\"shop-7d9\","
+	  K8S("cri.sandbox-namespace") "\"shop\"}}", "web", "shop-7d9", "shop" },
+	/* The container that holds the namespaces of a pod has no name. */
+	{ CONTAINERD "/k8s.io/" ID "/config.json",
+	  "{\"annotations\":{" K8S("cri.container-type") "\"sandbox\","
+	  K8S("cri.sandbox-name") "\"shop-7d9\"}}", NULL, "shop-7d9", NULL },
+	{ CONTAINERD "/default/" ID "/config.json",
+	  "{\"annotations\": {\"nerdctl/name\": \"cache\"}}", "cache", NULL, NULL },
+	{ "/run/" STORAGE "/" ID "/userdata/config.json",
+	  "{\"annotations\": {" K8S("container.name") "\"db\", "
+	  K8S("pod.name") "\"db-0\", " K8S("pod.namespace") "\"data\"}}", "db", "db-0", "data" },
+	{ "/var/lib/docker/containers/" ID "/config.v2.json",
+	  "{\"Config\":{\"Labels\":{}},\"Name\":\"/jolly_\\u00e9\"}", "jolly_\xc3\xa9", NULL,
+	  NULL },
+	{ "/var/lib/docker/containers/" ID "/config.v2.json",
+	  "{\"Config\":{\"Labels\":{" K8S("container.name") "\"web\","
+	  K8S("pod.name") "\"p\"," K8S("pod.namespace") "\"n\"}},\"Name\":\"/k8s_web_p_n_0\"}",
+	  "web", "p", "n" },
+	{ "/var/lib/" STORAGE "/containers.json",
+	  "[{\"id\":\"" OTHER "\",\"names\":[\"wrong\"]},\n {\"names\": [\"cache\", \"wrong\"], "
+	  "\"id\": \"" ID "\"}]", "cache", NULL, NULL },
+	{ "/run/" STORAGE "/volatile-containers.json",
+	  "[{\"id\":\"" ID "\",\"names\":[\"job\"]}]", "job", NULL, NULL },
+	/* Nothing is known, and nothing breaks. */
+	{ "/var/lib/" STORAGE "/containers.json", "[]", NULL, NULL, NULL },
+	{ "/var/lib/" STORAGE "/containers.json",
+	  "[1, \"" ID "\", [], {\"id\":\"" ID "\"}, {\"id\":\"" ID "\",\"names\":[]}, "
+	  "{\"id\":\"" ID "\",\"names\":[7", NULL, NULL, NULL },
+	{ CONTAINERD "/k8s.io/" ID "/config.json", "", NULL, NULL, NULL },
+	{ CONTAINERD "/k8s.io/" ID "/config.json",
+	  "{\"annotations\":{" K8S("cri.container-name") "\"\","
+	  K8S("cri.sandbox-name") "{}}}", NULL, NULL, NULL },
+	{ CONTAINERD "/k8s.io/" OTHER "/config.json",
+	  "{\"annotations\":{" K8S("cri.container-name") "\"web\"}}", NULL, NULL, NULL },
+};
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool are_right(const struct container_names *names, const struct runtime_says *want)
+{
+	pr_debug("%s: name %s, pod %s, namespace %s\n", want->path, names->name ?: "none",
+		 names->pod ?: "none", names->pod_namespace ?: "none");
+	return is_same(names->name, want->name) && is_same(names->pod, want->pod) &&
+	       is_same(names->pod_namespace, want->pod_namespace);
+}
+
+static bool write_text(const char *root, const struct runtime_says *says)
+{
+	char path[PATH_MAX], *slash;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, says->path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	if (mkdir_p(path, 0700))
+		return false;
+	*slash = '/';
+	f = fopen(path, "w");
+	return f && fputs(says->text, f) >= 0 && !fclose(f);
+}
+
+static int test__container_runtimes(struct test_suite *test __maybe_unused,
+				    int subtest __maybe_unused)
+{
+	int ret = TEST_OK;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
+		const struct runtime_says *says = &runtimes[i];
+		char root[] = "/tmp/perf-test-containers.XXXXXX";
+		struct container_names names;
+		bool known;
+
+		if (!mkdtemp(root))
+			return TEST_FAIL;
+		if (!write_text(root, says)) {
+			ret = TEST_FAIL;
+		} else {
+			known = container_names__read(&names, root, ID);
+			if (!are_right(&names, says) ||
+			    known != (says->name || says->pod || says->pod_namespace))
+				ret = TEST_FAIL;
+			container_names__exit(&names);
+		}
+		rm_rf(root);
+	}
+	return ret;
+}
+
+/* Of what a manifest has kept, that of the container alone */
+static int test__container_kept(struct test_suite *test __maybe_unused,
+				int subtest __maybe_unused)
+{
+	static const char manifest[] = "{\"containers\": { \"" OTHER "\": { \"name\": \"wrong\" }, \""
+		ID "\": { \"name\": \"web\", \"pod\": \"shop-7d9\", \"pod_namespace\": \"shop\" } }}";
+	static const struct runtime_says want = { "manifest", "", "web", "shop-7d9", "shop" };
+	const struct container c = { .id = ID }, pod = { .pod = UID };
+	struct container_names names;
+	int ret = TEST_FAIL;
+
+	if (container_names__of_manifest(&names, manifest, &c) && are_right(&names, &want))
+		ret = TEST_OK;
+	container_names__exit(&names);
+	if (container_names__of_manifest(&names, manifest, &pod) ||
+	    container_names__of_manifest(&names, "{\"containers\": 1}", &c) ||
+	    container_names__of_manifest(&names, NULL, &c))
+		ret = TEST_FAIL;
+	return ret;
+}
+
 static struct test_case tests__container[] = {
 	TEST_CASE("Containers in paths of cgroups", container_paths),
 	TEST_CASE("Containers in a manifest", container_manifest),
+	TEST_CASE("Containers in files of their runtimes", container_runtimes),
+	TEST_CASE("Containers in a manifest that is read", container_kept),
 	{	.name = NULL, }
 };
 

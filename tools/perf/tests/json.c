@@ -156,9 +156,49 @@ static int test__json_reader(struct test_suite *test __maybe_unused, int subtest
 	return ret;
 }
 
+/* The elements of arrays, with '|' behind each */
+static const struct {
+	const char *text, *elements;
+} arrays[] = {
+	{ "[]",						"" },
+	{ " [ 1 , \"a,]\" ,[2,[3]],{\"b\":[4]} ] 5",	"1|\"a,]\"|[2,[3]]|{\"b\":[4]}|" },
+	{ "[null]",					"null|" },
+	/* No arrays, or broken ones */
+	{ "",						"" },
+	{ "1",						"" },
+	{ "{\"a\":1}",					"" },
+	{ "[1,,2]",					"1|" },
+	{ "[1 2]",					"1 2|" },
+	{ "[1,\"2",					"1|\"2|" },
+	{ "[",						"" },
+};
+
+static int test__json_array(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	int ret = TEST_OK;
+
+	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
+		struct json_value value;
+		const char *pos = NULL;
+		char elements[64];
+		size_t len = 0;
+
+		elements[0] = '\0';
+		while (json__next(arrays[i].text, &pos, &value) && len < sizeof(elements))
+			len += snprintf(elements + len, sizeof(elements) - len, "%.*s|",
+					(int)value.len, value.text);
+		if (strcmp(elements, arrays[i].elements)) {
+			pr_debug("%s: %s\n", arrays[i].text, elements);
+			ret = TEST_FAIL;
+		}
+	}
+	return ret;
+}
+
 static struct test_case tests__json[] = {
 	TEST_CASE("JSON that is written", json_writer),
 	TEST_CASE("JSON that is read", json_reader),
+	TEST_CASE("JSON that is an array", json_array),
 	{	.name = NULL, }
 };
 

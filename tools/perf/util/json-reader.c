@@ -119,6 +119,29 @@ bool json__find(const char *text, const char *key, struct json_value *value)
 }
 
 /**
+ * json__next - walk over the elements of an array
+ * @text: the array
+ * @pos: where the walk is; NULL before the first element
+ * @value: where to store the next element, which is part of @text
+ *
+ * Return: whether there is one.
+ */
+bool json__next(const char *text, const char **pos, struct json_value *value)
+{
+	const char *start = *pos ?: skip_spaces(text);
+
+	if (*start != (*pos ? ',' : '['))
+		return false;
+	start = skip_spaces(start + 1);
+	*pos = skip_value(start);
+	value->text = start;
+	value->len = *pos - start;
+	while (value->len && isspace(start[value->len - 1]))
+		value->len--;
+	return value->len;
+}
+
+/**
  * json_value__is - compare with a literal
  * @value: the value
  * @literal: such as "true"

@@ -17,6 +17,7 @@ struct json_value {
 
 char *json__read_file(const char *path);
 bool json__find(const char *text, const char *key, struct json_value *value);
+bool json__next(const char *text, const char **pos, struct json_value *value);
 bool json_value__is(const struct json_value *value, const char *literal);
 bool json_value__is_number(const struct json_value *value);
 char *json_value__strdup(const struct json_value *value);

@@ -384,6 +384,7 @@ def verdict(t):
             {'kind': 'wait', 'root': 'ran', 'confidence': 'likely', 'cost_ns': NSEC,
              'sentence': 'server (1000) waited 1.000 s for ' + HOSTILE, 'from': START + 4 * NSEC,
              'to': START + 6 * NSEC, 'victims': [], 'culprits': [],
+             'containers': ['server (1000) is in container web (%s)' % ('0f' * 32)],
              'chain': [dict(link, text='server (1000) waited 1.000 s'),
                        dict(link, text='other (7) ran', function='hot_function')]}],
             'missing': [{'events': 'sched:sched_wakeup_new', 'what': 'who made new tasks'}],
@@ -395,7 +396,8 @@ def verdict(t):
         Told(t, 'verdict').script['summary'](figures, said)
     finally:
         del os.environ['VERDICT']
-    for words in ('1. server (1000) waited 1.000 s', '(likely)', '       other (7) ran',
+    for words in ('1. server (1000) waited 1.000 s', '(likely)',
+                  '     server (1000) is in container web (0f', '       other (7) ran',
                   'Not recorded: who made new tasks (-e sched:sched_wakeup_new)',
                   'Note: Not every switch is here. Unknown are 2.000 s of other (7).'):
         if words not in said.getvalue():
@@ -405,6 +407,8 @@ def verdict(t):
     same('script of a name has run', t.browser.run('return window.bad || 0'), 0)
     if 'sched:sched_wakeup_new' not in t.browser.run("return document.getElementById('missing').textContent"):
         raise AssertionError('what is missing is not told')
+    if 'server (1000) is in container web (0f' not in t.browser.text('#findings'):
+        raise AssertionError(t.browser.text('#findings'))
     same('findings', t.browser.run("return document.querySelectorAll('#findings > li').length"),
          1)
     t.shot('findings')

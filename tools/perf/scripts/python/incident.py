@@ -936,6 +936,9 @@ def findings(verdict, out):
     for n, finding in enumerate(verdict['findings'], 1):
         print('  %d. %s (%s)' % (n, printable(finding['sentence']), finding['confidence']),
               file=out)
+        # Of an older perf, findings have no containers.
+        for words in finding.get('containers', []):
+            print('     %s' % printable(words), file=out)
         for depth, link in enumerate(finding['chain']):
             print('     %s%s' % ('  ' * depth, printable(link['text'])), file=out)
     for missing in verdict['missing']:

@@ -313,6 +313,26 @@ has_containers()
 	! grep "^$name=" "$TMP/labels" | grep -v "=$ID "
 }
 
+# The names come from the manifest next to a dump. They go with the name of the machine.
+has_names()
+{
+	local want=(container_name=web pod=shop-7d9 pod_namespace=shop)
+
+	[ "$1" != otlp ] || want=(container.name=web k8s.pod.name=shop-7d9 k8s.namespace.name=shop)
+	cp "$TMP/container" "$TMP/named"
+	echo '{"containers": {"'"$ID"'": {"name": "web", "pod": "shop-7d9", "pod_namespace": "shop"}}}' \
+		>"$TMP/named.json"
+	labels "$1" "$TMP/named" | grep -e name -e pod
+	for label in "${want[@]}"; do
+		[ "$(grep "^$label " "$TMP/labels" | cut -d' ' -f2)" = \
+			"$(grep "=$ID " "$TMP/labels" | cut -d' ' -f2)" ]
+	done
+	perf data convert "--to-$1" "$TMP/redacted" -f --redact host -i "$TMP/named"
+	"$READ" labels "$1" "$TMP/redacted" >"$TMP/labels"
+	grep "=$ID " "$TMP/labels"
+	! grep -e =web -e =shop "$TMP/labels"
+}
+
 # Once for the process, although it has many samples
 tells_container()
 {
@@ -325,6 +345,12 @@ tells_container()
 		awk '/perf/ { print $2 }' | sort | uniq -c | sort -n | awk 'END { print $2 }')
 	grep -q "^container {'pid': '$program', 'cgroup': '$GROUP', 'container.id': '$ID', $(
 		)'k8s.pod.uid': '$POD'}" "$TMP/notes"
+	cp "$TMP/container" "$TMP/named"
+	echo '{"containers": {"'"$ID"'": {"name": "web", "pod": "shop-7d9", "pod_namespace": "shop"}}}' \
+		>"$TMP/named.json"
+	convert perfetto "$TMP/named"
+	"$READ" notes perfetto "$CONVERTED" | grep "'container.id': '$ID', 'container.name': 'web', $(
+		)'k8s.pod.uid': '$POD', 'k8s.pod.name': 'shop-7d9', 'k8s.namespace.name': 'shop'}"
 }
 
 has_origin()
@@ -632,6 +658,8 @@ perf report -i "$TMP/container" --stdio -g none -s cgroup >"$TMP/cgroups" 2>/dev
 if grep -q "$GROUP" "$TMP/cgroups"; then
 	check "pprof: cgroup and container" has_containers pprof
 	check "otlp: cgroup and container" has_containers otlp
+	check "pprof: names of the container" has_names pprof
+	check "otlp: names of the container" has_names otlp
 	check "perfetto: cgroup and container" tells_container
 else
 	leave_out "cgroup and container" "perf report finds no cgroup in such a recording either"

@@ -111,6 +111,7 @@ out_of_memory()
 		CGROUP+=/$dir
 		mkdir "$CGROUP"
 	done
+	run_container
 	start "oom" oom
 	eat 4
 	quiet

@@ -88,6 +88,7 @@ in_a_cgroup()
 	mkdir -p /sys/fs/cgroup
 	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 	mkdir -p "/sys/fs/cgroup/$below"
+	run_container
 	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/'
 	waits victim sleep 1.2
 	quiet

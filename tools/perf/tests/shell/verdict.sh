@@ -322,6 +322,24 @@ tells_throttled()
 	done
 }
 
+# tells_names ID: those in the manifest of a dump, cleaned of what a terminal would obey
+tells_names()
+{
+	printf '{"containers": {"%s": {"name": "%s", "pod": "shop-7d9", "pod_namespace": "shop"}}}\n' \
+		"$1" 'we\u001b[2Jb' >"$TMP/data.json"
+	judges_both
+	rm "$TMP/data.json"
+	[ "$(grep -c " is in container we?\[2Jb ($1) in namespace shop\$" "$TMP/text")" -ge 2 ]
+	python3 - "$TMP/json" <<-'END'
+		import json, sys
+		first = json.load(open(sys.argv[1]))['findings'][0]
+		for task in first['victims'][0], first['culprits'][0]:
+		    if [task.get(key) for key in ('container_name', 'pod', 'pod_namespace')] != \
+		       ['we\x1b[2Jb', 'shop-7d9', 'shop']:
+		        sys.exit('%r' % task)
+	END
+}
+
 # tells_containers [conmon-]: victim and culprit are in a container, or watch one. The cgroup is
 # made while the recording runs, so its name is recorded on kernels without CONFIG_FHANDLE, too.
 tells_containers()
@@ -350,6 +368,7 @@ tells_containers()
 	END
 	if [ -z "$1" ]; then
 		[ "$(grep -c "^   .* ([0-9]*) is in container $id\$" "$TMP/text")" -ge 2 ]
+		tells_names "$id"
 	else
 		not grep -q " is in container " "$TMP/text"
 	fi

@@ -298,6 +298,7 @@ int export__run(const struct export_options *opts)
 	if (ex.format->exit)
 		ex.format->exit(&ex);
 	export_hits__exit(&ex.hits);
+	export_containers__exit(&ex.containers);
 	export_origin__exit(&ex.origin);
 	export_tables__exit(&ex.tables);
 	perf_session__delete(ex.session);

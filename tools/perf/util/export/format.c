@@ -43,6 +43,18 @@ bool export__counts_time(struct evsel *evsel)
 }
 
 /**
+ * export__container - the container of a cgroup
+ * @ex: the conversion
+ * @cgroup: string, path of the cgroup
+ *
+ * Return: as export_containers__get() does.
+ */
+const struct export_container *export__container(struct export *ex, u32 cgroup)
+{
+	return export_containers__get(&ex->containers, &ex->tables, ex->origin.manifest, cgroup);
+}
+
+/**
  * export__wall_clock - wall clock in ns of a time of the recording
  * @ex: the conversion
  * @time: of a sample

@@ -2,6 +2,7 @@
 #ifndef __PERF_EXPORT_FORMAT_H
 #define __PERF_EXPORT_FORMAT_H
 
+#include "containers.h"
 #include "hits.h"
 #include "origin.h"
 #include "pb-out.h"
@@ -63,6 +64,7 @@ extern const struct export_format export_perfetto;
  * @redact: bits of enum export_redact
  * @tables: strings, stacks and so on
  * @hits: samples that were added up, if the format does
+ * @containers: of the cgroups of samples
  * @origin: machine and trigger
  * @first: time of the first sample
  * @last: time of the last sample
@@ -81,6 +83,7 @@ struct export {
 	unsigned int			redact;
 	struct export_tables		tables;
 	struct export_hits		hits;
+	struct export_containers	containers;
 	struct export_origin		origin;
 	u64				first;
 	u64				last;
@@ -95,6 +98,7 @@ struct export {
 int export_hits__sample(struct export *ex, struct evsel *evsel, struct perf_sample *sample,
 			u32 stack, u32 task);
 bool export__counts_time(struct evsel *evsel);
+const struct export_container *export__container(struct export *ex, u32 cgroup);
 u64 export__wall_clock(struct export *ex, u64 time);
 
 #endif /* __PERF_EXPORT_FORMAT_H */

@@ -38,19 +38,20 @@ static int read_string(const char *text, const char *key, char **string)
 int export_origin__read(struct export_origin *origin, const char *recording,
 			const struct perf_env *env)
 {
-	char *path, *text;
+	char *path;
 	int err = 0;
 
 	memset(origin, 0, sizeof(*origin));
 	if (asprintf(&path, "%s.json", recording) < 0)
 		return -ENOMEM;
-	text = json__read_file(path);
+	origin->manifest = json__read_file(path);
 	free(path);
-	if (text) {
+	if (origin->manifest) {
+		const char *text = origin->manifest;
+
 		err = read_string(text, "host", &origin->host) ?:
 		      read_string(text, "trigger", &origin->trigger) ?:
 		      read_string(text, "reason", &origin->reason);
-		free(text);
 	}
 	if (!err && !origin->host && env->hostname) {
 		origin->host = strdup(env->hostname);
@@ -66,8 +67,10 @@ int export_origin__read(struct export_origin *origin, const char *recording,
  */
 void export_origin__redact(struct export_origin *origin, unsigned int flags)
 {
-	if (flags & EXPORT_REDACT_HOST)
+	if (flags & EXPORT_REDACT_HOST) {
 		zfree(&origin->host);
+		zfree(&origin->manifest);
+	}
 	if (flags & EXPORT_REDACT_ARGS)
 		zfree(&origin->reason);
 	if (flags & EXPORT_REDACT_HOME && origin->reason)
@@ -79,4 +82,5 @@ void export_origin__exit(struct export_origin *origin)
 	free(origin->host);
 	free(origin->trigger);
 	free(origin->reason);
+	free(origin->manifest);
 }

@@ -9,11 +9,13 @@ struct perf_env;
  * @host: name of the machine, or NULL
  * @trigger: what triggered the dump of a flight recorder, or NULL
  * @reason: what the trigger gave as a reason, or NULL
+ * @manifest: text of the manifest, which has the names of containers, or NULL
  */
 struct export_origin {
 	char	*host;
 	char	*trigger;
 	char	*reason;
+	char	*manifest;
 };
 
 int export_origin__read(struct export_origin *origin, const char *recording,

@@ -14,7 +14,6 @@
 #include "format.h"
 #include "util/export/otlp.pb-c.h"
 
-#include "container.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -42,7 +41,7 @@ enum {
 	DICT_STACK_TABLE	= 7,
 };
 
-#define MAX_ATTRIBUTES	7
+#define MAX_ATTRIBUTES	10
 
 /**
  * struct otlp_attribute - key of an attribute
@@ -120,25 +119,31 @@ static int32_t add_attribute(struct otlp *o, const char *key, bool is_text, s64 
 	return 0;
 }
 
-static void set_container(struct otlp *o, struct otlp_task *t, const char *cgroup)
+static void set_text(struct otlp *o, struct otlp_task *t, const char *key, u32 text)
 {
-	struct container c;
+	if (text)
+		t->attributes[t->nr++] = add_attribute(o, key, true, text);
+}
 
-	if (!container__of_cgroup(&c, cgroup))
+static void set_container(struct otlp *o, struct otlp_task *t, u32 cgroup)
+{
+	const struct export_container *c = export__container(o->ex, cgroup);
+
+	if (!c) {
+		o->err = -ENOMEM;
 		return;
-	if (*c.id)
-		t->attributes[t->nr++] = add_attribute(o, "container.id", true,
-						       add_string(o, c.id));
-	if (*c.pod)
-		t->attributes[t->nr++] = add_attribute(o, "k8s.pod.uid", true,
-						       add_string(o, c.pod));
+	}
+	set_text(o, t, "container.id", c->id);
+	set_text(o, t, "container.name", c->name);
+	set_text(o, t, "k8s.pod.uid", c->pod_uid);
+	set_text(o, t, "k8s.pod.name", c->pod);
+	set_text(o, t, "k8s.namespace.name", c->pod_namespace);
 }
 
 static void set_task(struct otlp *o, u32 nr)
 {
 	const struct export_task *task = export_tables__task_key(&o->ex->tables, nr);
 	u32 comm = export_tables__comm(&o->ex->tables, nr);
-	const char *cgroup = export_tables__str(&o->ex->tables, task->cgroup);
 	struct otlp_task *t = &o->tasks[nr];
 
 	if (comm == INTERNER_FAILED) {
@@ -150,9 +155,9 @@ static void set_task(struct otlp *o, u32 nr)
 	t->attributes[t->nr++] = add_attribute(o, "thread.id", false, task->tid);
 	if (task->cpu >= 0)
 		t->attributes[t->nr++] = add_attribute(o, "cpu.logical_number", false, task->cpu);
+	set_text(o, t, "linux.cgroup", task->cgroup);
 	if (task->cgroup)
-		t->attributes[t->nr++] = add_attribute(o, "linux.cgroup", true, task->cgroup);
-	set_container(o, t, cgroup);
+		set_container(o, t, task->cgroup);
 }
 
 /* Everything that has a number gets it before the first byte is written. */

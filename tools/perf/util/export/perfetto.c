@@ -20,7 +20,6 @@
  */
 #include "perfetto.h"
 
-#include "container.h"
 #include "debug.h"
 #include "evlist.h"
 #include "evsel.h"
@@ -403,7 +402,7 @@ static void write_track(struct export *ex, u64 uuid, const char *name)
 }
 
 /* An annotation is a name and a text, which is NULL if it is not known. */
-#define MAX_NOTES	4
+#define MAX_NOTES	7
 
 static void write_instant(struct export *ex, u64 uuid, u64 time, const char *name,
 			  const char *const (*text)[2], size_t nr)
@@ -430,12 +429,17 @@ static void write_instant(struct export *ex, u64 uuid, u64 time, const char *nam
 	perfetto__write_packet(ex, PERFETTO_SEQUENCE_SYSTEM, &packet);
 }
 
+/* NULL: it is not known */
+static const char *string_of(const struct export *ex, u32 nr)
+{
+	return nr ? export_tables__str(&ex->tables, nr) : NULL;
+}
+
 static int write_cgroup(struct export *ex, const struct export_task *task, u64 time)
 {
 	struct cgroup_key key = { .cgroup = task->cgroup, .pid = task->pid };
-	const char *path = export_tables__str(&ex->tables, task->cgroup);
+	const struct export_container *c;
 	struct perfetto *p = ex->priv;
-	struct container c;
 	char pid[16];
 	bool fresh;
 
@@ -448,13 +452,18 @@ static int write_cgroup(struct export *ex, const struct export_task *task, u64 t
 	if (p->cgroups.nr == 1)
 		write_track(ex, TRACK_CGROUPS, "cgroups of processes");
 	snprintf(pid, sizeof(pid), "%d", task->pid);
-	container__of_cgroup(&c, path);
-	write_instant(ex, TRACK_CGROUPS, time, *c.id ? "container" : "cgroup",
+	c = export__container(ex, task->cgroup);
+	if (!c)
+		return -ENOMEM;
+	write_instant(ex, TRACK_CGROUPS, time, c->id ? "container" : "cgroup",
 		      (const char *const [][2]) {
 			      { "pid", pid },
-			      { "cgroup", path },
-			      { "container.id", *c.id ? c.id : NULL },
-			      { "k8s.pod.uid", *c.pod ? c.pod : NULL },
+			      { "cgroup", string_of(ex, task->cgroup) },
+			      { "container.id", string_of(ex, c->id) },
+			      { "container.name", string_of(ex, c->name) },
+			      { "k8s.pod.uid", string_of(ex, c->pod_uid) },
+			      { "k8s.pod.name", string_of(ex, c->pod) },
+			      { "k8s.namespace.name", string_of(ex, c->pod_namespace) },
 		      }, MAX_NOTES);
 	return 0;
 }

@@ -11,7 +11,6 @@
 #include "format.h"
 #include "util/export/pprof.pb-c.h"
 
-#include "container.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -33,7 +32,7 @@ enum {
 };
 
 #define VALUES		2	/* per event */
-#define MAX_LABELS	9
+#define MAX_LABELS	12
 
 /**
  * struct pprof - state while a profile is written
@@ -79,17 +78,21 @@ static int set_number(struct export *ex, Pprof__Label *label, const char *key, i
 
 static int set_container(struct export *ex, Pprof__Label *labels, u32 cgroup, int *nr)
 {
-	struct container c;
+	const struct export_container *c = export__container(ex, cgroup);
 	int err = 0;
 
-	if (!container__of_cgroup(&c, export_tables__str(&ex->tables, cgroup)))
-		return 0;
-	if (*c.id)
-		err = set_label(ex, &labels[(*nr)++], "container",
-				export_tables__string(&ex->tables, c.id));
-	if (!err && *c.pod)
-		err = set_label(ex, &labels[(*nr)++], "pod_uid",
-				export_tables__string(&ex->tables, c.pod));
+	if (!c)
+		return -ENOMEM;
+	if (c->id)
+		err = set_label(ex, &labels[(*nr)++], "container", c->id);
+	if (!err && c->pod_uid)
+		err = set_label(ex, &labels[(*nr)++], "pod_uid", c->pod_uid);
+	if (!err && c->name)
+		err = set_label(ex, &labels[(*nr)++], "container_name", c->name);
+	if (!err && c->pod)
+		err = set_label(ex, &labels[(*nr)++], "pod", c->pod);
+	if (!err && c->pod_namespace)
+		err = set_label(ex, &labels[(*nr)++], "pod_namespace", c->pod_namespace);
 	return err;
 }
 

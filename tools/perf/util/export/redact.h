@@ -8,7 +8,7 @@
  * enum export_redact - what is left out of a conversion
  * @EXPORT_REDACT_ARGS: arguments of tracepoints, and the reason of a trigger, which may have them
  * @EXPORT_REDACT_HOME: directories below home directories
- * @EXPORT_REDACT_HOST: name of the machine
+ * @EXPORT_REDACT_HOST: names of the machine, and of its containers and pods
  */
 enum export_redact {
 	EXPORT_REDACT_ARGS	= 1 << 0,

@@ -206,11 +206,13 @@ enum verdict_event {
  * @oldest: time of the first sample
  * @newest: time of the last one
  * @lost: records that the kernel had no room for
+ * @manifest: text of the manifest next to a dump, or NULL
  * @clock: the recording has a clock
  * @clock_ns: time between two samples of the clock on a CPU, or 0: it is not known
  */
 struct verdict_history {
 	bool			has[EVENT_NR];
+	char			*manifest;
 	bool			sampled;
 	bool			callchains;
 	u64			oldest;

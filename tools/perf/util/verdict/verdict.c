@@ -27,6 +27,7 @@
 #include "words.h"
 
 #include "container.h"
+#include "container-names.h"
 #include "debug.h"
 #include "evlist.h"
 #include "json-reader.h"
@@ -51,7 +52,6 @@ struct verdict {
 	struct verdict_chains		chains;
 	struct verdict_findings		findings;
 	struct verdict_comparison	comparison;
-	char				*manifest;
 };
 
 static double seconds(u64 ns)
@@ -64,22 +64,37 @@ static void print_missing(void *ctx __maybe_unused, const char *events, const ch
 	printf("Not recorded: %s (-e %s)\n", what, events);
 }
 
-/* Of the first victim and the first culprit: the containers may be what tells them apart. */
+/* Of the first victim or the first culprit: the containers may be what tells them apart. */
+static bool tell_container(struct strbuf *sb, const struct verdict_history *h,
+			   const struct verdict_shares *s)
+{
+	strbuf_setlen(sb, 0);
+	return s->nr && verdict_words__container(sb, h, &h->tasks[s->shares[0].task]);
+}
+
 static void print_containers(const struct verdict_history *h, const struct verdict_finding *f)
 {
-	const struct verdict_shares *shares[] = { &f->victims, &f->culprits };
 	struct strbuf sb = STRBUF_INIT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
-		const struct verdict_task *t;
+	if (tell_container(&sb, h, &f->victims))
+		printf("   %s\n", sb.buf);
+	if (tell_container(&sb, h, &f->culprits))
+		printf("   %s\n", sb.buf);
+	strbuf_release(&sb);
+}
 
-		if (!shares[i]->nr)
-			continue;
-		t = &h->tasks[shares[i]->shares[0].task];
-		strbuf_setlen(&sb, 0);
-		if (verdict_words__container(&sb, t))
-			printf("   %s\n", sb.buf);
-	}
+/* The same sentences */
+static void write_containers(struct json_writer *w, const struct verdict_history *h,
+			     const struct verdict_finding *f)
+{
+	struct strbuf sb = STRBUF_INIT;
+
+	json_writer__begin_array(w, "containers", JSON_STYLE__LINES);
+	if (tell_container(&sb, h, &f->victims))
+		json_writer__string(w, NULL, sb.buf);
+	if (tell_container(&sb, h, &f->culprits))
+		json_writer__string(w, NULL, sb.buf);
+	json_writer__end(w);
 	strbuf_release(&sb);
 }
 
@@ -115,7 +130,7 @@ static void print_overhead(const struct verdict *v)
 {
 	struct strbuf sb = STRBUF_INIT;
 
-	if (verdict_words__overhead(&sb, v->manifest, &v->history))
+	if (verdict_words__overhead(&sb, v->history.manifest, &v->history))
 		printf("%s\n", sb.buf);
 	strbuf_release(&sb);
 }
@@ -133,8 +148,16 @@ static void print_notes(const struct verdict_history *h)
 	strbuf_release(&sb);
 }
 
-static void write_cgroup(struct json_writer *w, const char *cgroup)
+static void write_name(struct json_writer *w, const char *key, const char *name)
 {
+	if (name)
+		json_writer__string(w, key, name);
+}
+
+static void write_cgroup(struct json_writer *w, const struct verdict_history *h,
+			 const char *cgroup)
+{
+	struct container_names names;
 	struct container c;
 
 	if (!cgroup)
@@ -145,6 +168,12 @@ static void write_cgroup(struct json_writer *w, const char *cgroup)
 		json_writer__string(w, "container", c.id);
 	if (*c.pod)
 		json_writer__string(w, "pod_uid", c.pod);
+	if (!container_names__of_manifest(&names, h->manifest, &c))
+		return;
+	write_name(w, "container_name", names.name);
+	write_name(w, "pod", names.pod);
+	write_name(w, "pod_namespace", names.pod_namespace);
+	container_names__exit(&names);
 }
 
 static void write_task(struct json_writer *w, const char *key, const struct verdict_history *h,
@@ -159,7 +188,7 @@ static void write_task(struct json_writer *w, const char *key, const struct verd
 		json_writer__number(w, "pid", t->tgid);
 	if (ns)
 		json_writer__number(w, "ns", ns);
-	write_cgroup(w, t->cgroup);
+	write_cgroup(w, h, t->cgroup);
 	json_writer__end(w);
 }
 
@@ -223,7 +252,7 @@ static void write_pool(struct json_writer *w, const struct verdict_history *h,
 	const struct verdict_pool *pool = &h->pools.pools[f->object];
 
 	json_writer__string(w, "memory", pool->limited ? "cgroup" : "machine");
-	write_cgroup(w, pool->cgroup);
+	write_cgroup(w, h, pool->cgroup);
 	json_writer__number(w, "reclaims", f->times);
 	json_writer__number(w, "longest_ns", f->slowest_ns);
 }
@@ -233,7 +262,7 @@ static void write_throttle(struct json_writer *w, const struct verdict_history *
 {
 	json_writer__string(w, "limit", verdict_classes[f->object]);
 	if (f->object == CLASS_OVER_HIGH && f->victims.nr)
-		write_cgroup(w, h->tasks[f->victims.shares[0].task].cgroup);
+		write_cgroup(w, h, h->tasks[f->victims.shares[0].task].cgroup);
 	json_writer__number(w, "longest_ns", f->longest_ns);
 }
 
@@ -269,6 +298,7 @@ static void write_finding(struct json_writer *w, const struct verdict_history *h
 		write_throttle(w, h, f);
 	write_shares(w, "victims", h, &f->victims, true);
 	write_shares(w, "culprits", h, &f->culprits, f->kind != KIND_FORKS);
+	write_containers(w, h, f);
 	json_writer__begin_array(w, "chain", JSON_STYLE__LINES);
 	for (l = 0; l < f->nr_links; l++)
 		write_link(w, h, f, l);
@@ -302,7 +332,7 @@ static void print_json(const struct verdict *v, bool compare)
 	json_writer__number(&w, "newest", h->newest);
 	json_writer__number(&w, "tasks", h->nr_tasks - 1);
 	json_writer__number(&w, "lost", h->lost);
-	if (verdict_words__overhead(&sb, v->manifest, h))
+	if (verdict_words__overhead(&sb, v->history.manifest, h))
 		json_writer__string(&w, "overhead", sb.buf);
 	strbuf_setlen(&sb, 0);
 	json_writer__begin_array(&w, "findings", JSON_STYLE__LINES);
@@ -389,7 +419,7 @@ static int read_choice(struct verdict *v, const struct verdict_options *o,
 	u32 nr = 0, i;
 	int err = 0;
 
-	choice->trigger = find_trigger(v->manifest);
+	choice->trigger = find_trigger(v->history.manifest);
 	if (o->part) {
 		err = read_ranges(v, o->part, &part, &nr);
 		if (!err && nr > 1) {
@@ -447,7 +477,7 @@ int verdict__run(const struct verdict_options *o)
 	if (!err)
 		err = verdict_history__read(&v.history, &v.chains, o->path, o->force, &v.rec);
 	if (!err) {
-		v.manifest = read_manifest(o->path);
+		v.history.manifest = read_manifest(o->path);
 		err = judge(&v, o);
 	}
 	if (!err && o->json) {
@@ -466,6 +496,6 @@ int verdict__run(const struct verdict_options *o)
 	verdict_chains__exit(&v.chains);
 	verdict_history__exit(&v.history);
 	perf_session__delete(v.rec.session);
-	free(v.manifest);
+	free(v.history.manifest);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "words.h"
 
 #include "container.h"
+#include "container-names.h"
 #include "flight/ask.h"
 #include "strbuf.h"
 
@@ -109,25 +110,46 @@ void verdict_words__task(struct strbuf *sb, const struct verdict_task *t)
 	strbuf_addf(sb, " (%u)", t->tid);
 }
 
+/* Users choose the name, so it is cleaned as that of a task is. */
+static void tell_named(struct strbuf *sb, const char *what, const char *name, const char *id)
+{
+	strbuf_addstr(sb, what);
+	if (name) {
+		verdict_words__name(sb, name);
+		strbuf_addf(sb, " (%s)", id);
+	} else {
+		strbuf_addstr(sb, id);
+	}
+}
+
 /**
  * verdict_words__container - tell the container and the pod of a task
  * @sb: where to
+ * @h: what the records tell, with the manifest, which has the names
  * @t: task
  *
  * Return: false if nothing was told: it is in none, or its cgroup was not recorded.
  */
-bool verdict_words__container(struct strbuf *sb, const struct verdict_task *t)
+bool verdict_words__container(struct strbuf *sb, const struct verdict_history *h,
+			      const struct verdict_task *t)
 {
+	struct container_names names;
 	struct container c;
 
 	if (!t->cgroup || !container__of_cgroup(&c, t->cgroup))
 		return false;
 	verdict_words__task(sb, t);
 	strbuf_addstr(sb, " is in");
+	container_names__of_manifest(&names, h->manifest, &c);
 	if (*c.id)
-		strbuf_addf(sb, " container %s", c.id);
+		tell_named(sb, " container ", names.name, c.id);
 	if (*c.pod)
-		strbuf_addf(sb, "%s pod %s", *c.id ? " of" : "", c.pod);
+		tell_named(sb, *c.id ? " of pod " : " pod ", names.pod, c.pod);
+	if (names.pod_namespace) {
+		strbuf_addstr(sb, " in namespace ");
+		verdict_words__name(sb, names.pod_namespace);
+	}
+	container_names__exit(&names);
 	return true;
 }
 

@@ -13,7 +13,8 @@ extern const char *const verdict_classes[];
 
 void verdict_words__time(struct strbuf *sb, u64 ns);
 void verdict_words__name(struct strbuf *sb, const char *name);
-bool verdict_words__container(struct strbuf *sb, const struct verdict_task *t);
+bool verdict_words__container(struct strbuf *sb, const struct verdict_history *h,
+			      const struct verdict_task *t);
 void verdict_words__task(struct strbuf *sb, const struct verdict_task *t);
 void verdict_words__sentence(struct strbuf *sb, const struct verdict_history *h,
 			     const struct verdict_finding *f);

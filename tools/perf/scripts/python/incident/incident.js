@@ -1142,6 +1142,7 @@ function showFindings()
 	$('findings').replaceChildren(...verdict.findings.map((finding) => element('li', {},
 		timeButton(finding.sentence, finding.from, finding.to),
 		element('span', {class: 'sure'}, finding.confidence),
+		element('ul', {}, ...(finding.containers || []).map((text) => element('li', {}, text))),
 		element('ul', {}, ...finding.chain.map(showLink)))));
 	if (!verdict.findings.length)
 		$('findings').replaceWith(element('p', {class: 'line', id: 'findings'},

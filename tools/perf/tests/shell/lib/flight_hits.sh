@@ -43,9 +43,30 @@ POD=6f2c1d3e-0a4b-4c5d-8e9f-123456789abc
 POD_CGROUP=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${POD//-/_}.slice
 POD_CGROUP+=/cri-containerd-$CONTAINER.scope
 
+BUNDLE=/run/containerd/io.containerd.runtime.v2.task/k8s.io/$CONTAINER
+
+# run_container: containerd has the bundle of a container that runs
+run_container()
+{
+	mkdir -p "$BUNDLE"
+	cat >"$BUNDLE/config.json" <<-'END'
+		{"ociVersion": "1.1.0", "process": {"env": ["A={"]}, "annotations": {
+		"io.kubernetes.cri.container-name": "web",
+		"io.kubernetes.cri.sandbox-name": "shop-7d9",
+		"io.kubernetes.cri.sandbox-namespace": "shop"}}
+	END
+}
+
 # names_container CGROUP: the manifest does, by the whole path of the cgroup
 names_container()
 {
+	local kept='{ "name": "web", "pod": "shop-7d9", "pod_namespace": "shop" }'
+
+	[ "$(json "$DUMP" trigger_container_name)" = web ]
+	[ "$(json "$DUMP" trigger_pod)" = shop-7d9 ]
+	[ "$(json "$DUMP" trigger_pod_namespace)" = shop ]
+	grep -qF "\"$CONTAINER\": $kept" "$DUMP.json"
+	rm -r "$BUNDLE"
 	[ "$(json "$DUMP" trigger_cgroup)" = "$1" ]
 	[ "$(json "$DUMP" trigger_container)" = "$CONTAINER" ]
 	[ "$(json "$DUMP" trigger_pod_uid)" = "$POD" ]

@@ -47,6 +47,7 @@
 #include "../store/ring-store.h"
 #include "../store/sideband-store.h"
 #include "../../clockid.h"
+#include "../../container.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -54,6 +55,7 @@
 #include "../../header.h"
 #include "../../sample-layout.h"
 #include "../../session.h"
+#include "../../strlist.h"
 #include "../../trace-event.h"
 
 #include <internal/lib.h>
@@ -403,6 +405,16 @@ static bool is_unwanted(struct dump *d, const union perf_event *event)
 	}
 }
 
+/* Without memory, it has no name in the manifest. */
+static void note_container(struct dump *d, const union perf_event *event)
+{
+	struct container c;
+
+	if (event->header.type == PERF_RECORD_CGROUP && d->m.containers &&
+	    container__of_cgroup(&c, event->cgroup.path) && *c.id)
+		strlist__add(d->m.containers, c.id);
+}
+
 static int put_record(union perf_event *event, void *data)
 {
 	struct dump *d = data;
@@ -413,12 +425,14 @@ static int put_record(union perf_event *event, void *data)
 		count_unresolved(d, event);
 	else if (is_unwanted(d, event))
 		return 0;
+	note_container(d, event);
 	d->unmarked = true;
 	return put(d, event, event->header.size);
 }
 
 static int put_state(union perf_event *event, void *data)
 {
+	note_container(data, event);
 	return put(data, event, event->header.size);
 }
 
@@ -673,7 +687,9 @@ static int init(struct dump *d)
 	d->known = bitmap_zalloc(MAX_PID);
 	d->forks = calloc(MAX_FORKS, sizeof(*d->forks));
 	d->buffer = malloc(WRITE_BUFFER);
-	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer)
+	d->m.containers = strlist__new(NULL, NULL);
+	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer ||
+	    !d->m.containers)
 		return -ENOMEM;
 	init_layouts(d);
 	return 0;
@@ -686,6 +702,7 @@ static void fini(struct dump *d)
 	bitmap_free(d->known);
 	free(d->forks);
 	free(d->buffer);
+	strlist__delete(d->m.containers);
 }
 
 static int write_dump(struct dump *d, char *path, size_t size)

@@ -11,11 +11,13 @@
 #include "../overhead.h"
 #include "../trigger/cause.h"
 #include "../../container.h"
+#include "../../container-names.h"
 #include "../../debug.h"
 #include "../../header.h"
 #include "../../json-reader.h"
 #include "../../json-writer.h"
 #include "../../persistent/persistent.h"
+#include "../../strlist.h"
 
 #include <api/fs/fs.h>
 #include <linux/kernel.h>
@@ -45,8 +47,15 @@ static void write_machine(struct json_writer *w)
 	}
 }
 
+static void write_name(struct json_writer *w, const char *key, const char *name)
+{
+	if (name)
+		json_writer__string(w, key, name);
+}
+
 static void write_container(struct json_writer *w, const char *cgroup)
 {
+	struct container_names names;
 	struct container c;
 
 	if (!container__of_cgroup(&c, cgroup))
@@ -55,6 +64,38 @@ static void write_container(struct json_writer *w, const char *cgroup)
 		json_writer__string(w, "trigger_container", c.id);
 	if (*c.pod)
 		json_writer__string(w, "trigger_pod_uid", c.pod);
+	if (!*c.id || !container_names__read(&names, "", c.id))
+		return;
+	write_name(w, "trigger_container_name", names.name);
+	write_name(w, "trigger_pod", names.pod);
+	write_name(w, "trigger_pod_namespace", names.pod_namespace);
+	container_names__exit(&names);
+}
+
+/* The runtimes forget the names with the container, so they stay here. */
+static void write_containers(struct json_writer *w, struct strlist *ids)
+{
+	struct container_names names;
+	struct str_node *id;
+	bool any = false;
+
+	if (!ids)
+		return;
+	strlist__for_each_entry(id, ids) {
+		if (!container_names__read(&names, "", id->s))
+			continue;
+		if (!any)
+			json_writer__begin_object(w, "containers", JSON_STYLE__LINES);
+		any = true;
+		json_writer__begin_object(w, id->s, JSON_STYLE__PADDED);
+		write_name(w, "name", names.name);
+		write_name(w, "pod", names.pod);
+		write_name(w, "pod_namespace", names.pod_namespace);
+		json_writer__end(w);
+		container_names__exit(&names);
+	}
+	if (any)
+		json_writer__end(w);
 }
 
 /* What is not known is left out. */
@@ -169,6 +210,7 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__number(&w, "raw", m->raw);
 	json_writer__number(&w, "stored", m->stored);
 	write_cpus(&w, m);
+	write_containers(&w, m->containers);
 	json_writer__end(&w);
 	return ferror(f) || fflush(f) ? -EIO : 0;
 }

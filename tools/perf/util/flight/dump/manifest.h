@@ -9,6 +9,7 @@
 struct flight_cause;
 struct flight_overhead;
 struct perf_persistent_session_info;
+struct strlist;
 
 /**
  * struct manifest_cpu - content of a dump for one CPU
@@ -58,6 +59,7 @@ struct manifest_cpu {
  * @cpus_left_out: CPUs that came online after the start, as a list, or ""
  * @session: what the persistent session that was read said of itself, or zeros
  * @overhead: what recording costs, and what was given up; or NULL
+ * @containers: ids of the containers that are described, or NULL
  * @tasks: number of processes described
  * @bytes: size of the file
  * @raw: bytes of records in the recorder
@@ -89,6 +91,7 @@ struct manifest {
 	const char		*cpus_left_out;
 	const struct perf_persistent_session_info *session;
 	const struct flight_overhead *overhead;
+	struct strlist		*containers;
 	u64			tasks;
 	u64			bytes;
 	u64			raw;
