@@ -47,7 +47,6 @@
 #include "../store/ring-store.h"
 #include "../store/sideband-store.h"
 #include "../../clockid.h"
-#include "../../container.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -55,7 +54,6 @@
 #include "../../header.h"
 #include "../../sample-layout.h"
 #include "../../session.h"
-#include "../../strlist.h"
 #include "../../trace-event.h"
 
 #include <internal/lib.h>
@@ -405,16 +403,6 @@ static bool is_unwanted(struct dump *d, const union perf_event *event)
 	}
 }
 
-/* Without memory, it has no name in the manifest. */
-static void note_container(struct dump *d, const union perf_event *event)
-{
-	struct container c;
-
-	if (event->header.type == PERF_RECORD_CGROUP && d->m.containers &&
-	    container__of_cgroup(&c, event->cgroup.path) && *c.id)
-		strlist__add(d->m.containers, c.id);
-}
-
 static int put_record(union perf_event *event, void *data)
 {
 	struct dump *d = data;
@@ -425,15 +413,18 @@ static int put_record(union perf_event *event, void *data)
 		count_unresolved(d, event);
 	else if (is_unwanted(d, event))
 		return 0;
-	note_container(d, event);
+	else
+		manifest__note(&d->m, event);
 	d->unmarked = true;
 	return put(d, event, event->header.size);
 }
 
 static int put_state(union perf_event *event, void *data)
 {
-	note_container(data, event);
-	return put(data, event, event->header.size);
+	struct dump *d = data;
+
+	manifest__note(&d->m, event);
+	return put(d, event, event->header.size);
 }
 
 static bool is_wanted(pid_t pid, void *data)
@@ -687,9 +678,7 @@ static int init(struct dump *d)
 	d->known = bitmap_zalloc(MAX_PID);
 	d->forks = calloc(MAX_FORKS, sizeof(*d->forks));
 	d->buffer = malloc(WRITE_BUFFER);
-	d->m.containers = strlist__new(NULL, NULL);
-	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer ||
-	    !d->m.containers)
+	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer)
 		return -ENOMEM;
 	init_layouts(d);
 	return 0;
@@ -697,12 +686,11 @@ static int init(struct dump *d)
 
 static void fini(struct dump *d)
 {
-	free(d->m.cpus);
+	manifest__exit(&d->m);
 	bitmap_free(d->wanted);
 	bitmap_free(d->known);
 	free(d->forks);
 	free(d->buffer);
-	strlist__delete(d->m.containers);
 }
 
 static int write_dump(struct dump *d, char *path, size_t size)

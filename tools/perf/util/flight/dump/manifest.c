@@ -13,6 +13,7 @@
 #include "../../container.h"
 #include "../../container-names.h"
 #include "../../debug.h"
+#include "../../event.h"
 #include "../../header.h"
 #include "../../json-reader.h"
 #include "../../json-writer.h"
@@ -164,6 +165,26 @@ static void write_session(struct json_writer *w, const struct perf_persistent_se
 }
 
 /**
+ * manifest__note - a record is in the dump
+ * @m: what to tell
+ * @event: the record
+ *
+ * Without memory, the names of a container are not told.
+ */
+void manifest__note(struct manifest *m, const union perf_event *event)
+{
+	struct container c;
+
+	if (event->header.type != PERF_RECORD_CGROUP ||
+	    !container__of_cgroup(&c, event->cgroup.path) || !*c.id)
+		return;
+	if (!m->containers)
+		m->containers = strlist__new(NULL, NULL);
+	if (m->containers)
+		strlist__add(m->containers, c.id);
+}
+
+/**
  * manifest__write - write it as JSON
  * @m: what to tell
  * @f: where
@@ -213,6 +234,12 @@ int manifest__write(const struct manifest *m, FILE *f)
 	write_containers(&w, m->containers);
 	json_writer__end(&w);
 	return ferror(f) || fflush(f) ? -EIO : 0;
+}
+
+void manifest__exit(struct manifest *m)
+{
+	free(m->cpus);
+	strlist__delete(m->containers);
 }
 
 /* A manifest is replaced as a whole, like a new one. */

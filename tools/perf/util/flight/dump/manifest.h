@@ -10,6 +10,7 @@ struct flight_cause;
 struct flight_overhead;
 struct perf_persistent_session_info;
 struct strlist;
+union perf_event;
 
 /**
  * struct manifest_cpu - content of a dump for one CPU
@@ -114,7 +115,9 @@ struct last_manifest {
 	bool		correcting;
 };
 
+void manifest__note(struct manifest *m, const union perf_event *event);
 int manifest__write(const struct manifest *m, FILE *f);
+void manifest__exit(struct manifest *m);
 void last_manifest__set(struct last_manifest *lm, const char *dump, u64 swallowed);
 void last_manifest__correct(const struct last_manifest *lm);
 
