@@ -799,6 +799,65 @@ static int test__verdict_pause(struct test_suite *test __maybe_unused,
 	return TEST_OK;
 }
 
+/*
+ * Two tasks take turns on CPU 1 for 600 ms, 4 ms each. From 100 to 400 ms a softirq begins there
+ * each millisecond, and takes so much of it.
+ */
+static u32 find_storm(u64 us, char *text, size_t size, u64 *lost)
+{
+	struct verdict_source source = source_of(SOFTIRQ);
+	struct verdict_findings findings = {};
+	struct strbuf sb = STRBUF_INIT;
+	struct verdict_history h;
+	u32 found = UINT_MAX;
+	int err;
+
+	if (begin_history(&h))
+		return UINT_MAX;
+	err = put_switch(&h, 1, 1, IDLE, VICTIM, CLASS_UNKNOWN);
+	for (u64 ms = 4; ms < 600 && !err; ms++) {
+		u32 task = ms / 4 % 2 ? VICTIM : OTHER, before = task == VICTIM ? OTHER : VICTIM;
+
+		if (ms % 4 == 0)
+			err = put_switch(&h, 1, ms, before, task, CLASS_NR);
+		if (err || ms < 100 || ms >= 400)
+			continue;
+		verdict_nest__enter(&h.cpus[1].nest, &source, ms * MS + 10000);
+		err = verdict_nest__leave(&h.cpus[1].nest, &h, task, &source,
+					  ms * MS + 10000 + us * 1000);
+	}
+	if (!err && !verdict_history__finish(&h) && !verdict_findings__find(&findings, &h)) {
+		found = findings.nr;
+		if (found)
+			verdict_words__sentence(&sb, &h, findings.findings);
+	}
+	*lost = 0;
+	for (u32 i = 0; i < h.tasks[OTHER].interrupts.nr; i++)
+		*lost += h.tasks[OTHER].interrupts.list[i].ns;
+	snprintf(text, size, "%s", sb.buf);
+	pr_debug("%u findings: %s\n", found, text);
+	strbuf_release(&sb);
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return found;
+}
+
+/* Short ones count if they have more than half of a CPU. A task loses what was taken from it. */
+static int test__verdict_storm(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	static const char says[] = "on CPU 1 to softirq NET_RX, which had 7";
+	char text[256];
+	u64 lost;
+
+	TEST_ASSERT_VAL("less than half", !find_storm(400, text, sizeof(text), &lost) && !lost);
+	TEST_ASSERT_VAL("storm", find_storm(700, text, sizeof(text), &lost) == 1);
+	TEST_ASSERT_VAL("who", strstr(text, says) && strstr(text, " by short ones."));
+	/* Of 210 ms, the last piece may be left out. */
+	TEST_ASSERT_VAL("lost", lost > 95 * MS && lost <= 105 * MS);
+	return TEST_OK;
+}
+
 static int put_reclaim(struct verdict_history *h, u64 start, u64 end, bool limited)
 {
 	struct verdict_pool pool = { .limited = limited };
@@ -982,6 +1041,7 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict of a handler within a softirq", verdict_nested),
 	TEST_CASE("Verdict of interrupts whose records are lost", verdict_lost_interrupt),
 	TEST_CASE("Verdict of a pause within an interrupt", verdict_pause),
+	TEST_CASE("Verdict of a storm of short interrupts", verdict_storm),
 	TEST_CASE("Verdict of a task that reclaims memory", verdict_reclaim),
 	TEST_CASE("Verdict of reclaims that are many or long", verdict_reclaims),
 	TEST_CASE("Verdict of tasks that a limit of memory holds back", verdict_throttled),

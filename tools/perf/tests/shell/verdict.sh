@@ -228,6 +228,22 @@ finds_no_disk()
 	done
 }
 
+# Softirqs of 0.7 ms each
+tells_storm()
+{
+	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
+		records storm $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		judges_both
+		names
+		python3 - "$TMP/json" <<-'END'
+			import json, sys
+			first = json.load(open(sys.argv[1]))['findings'][0]
+			if first['culprits'] or first['storm_ns'] < first['storms_ns'] / 2:
+			    sys.exit('%r' % first)
+		END
+	done
+}
+
 # tells_interrupts NAME: by what, and on which CPU
 tells_interrupts()
 {
@@ -671,6 +687,7 @@ tell_of_interrupts()
 		check "tells that softirqs have a CPU" once_of tells_softirqs
 		check "tells that the handler of an interrupt has a CPU" \
 			once_of tells_interrupts handler
+		check "tells a storm of short softirqs" once_of tells_storm
 		check "finds nothing where interrupts are short" once_of finds_no_interrupts
 		rmmod perf_stall
 		return
@@ -678,6 +695,7 @@ tell_of_interrupts()
 	leave_out "tells that softirqs have a CPU" "PERF_STALL is for the test machine"
 	leave_out "tells that the handler of an interrupt has a CPU" \
 		"PERF_STALL is for the test machine"
+	leave_out "tells a storm of short softirqs" "PERF_STALL is for the test machine"
 	leave_out "finds nothing where interrupts are short" "PERF_STALL is for the test machine"
 }
 

@@ -301,7 +301,7 @@ static int follow_interrupts(struct finder *s, u32 task)
 		s->nr_wait = t->nr_waits + i;
 		s->start = interrupt->start;
 		s->end = interrupt->end;
-		err = add_root(s, ROOT_INTERRUPT, interrupt->source, s->end - s->start);
+		err = add_root(s, ROOT_INTERRUPT, interrupt->source, interrupt->ns);
 	}
 	return err;
 }
@@ -422,7 +422,8 @@ static bool is_worth_telling(const struct verdict_history *h, const struct verdi
 	case KIND_DISK:
 		return f->longest_ns >= MIN_STUCK || f->most_long_waits >= MIN_DISK_WAITS;
 	case KIND_INTERRUPT:
-		return f->times >= MIN_INTERRUPTS && f->interrupt_ns - f->slowest_ns >= MIN_COST;
+		return f->storm_ns >= MIN_COST ||
+		       (f->times >= MIN_INTERRUPTS && f->interrupt_ns - f->slowest_ns >= MIN_COST);
 	case KIND_RECLAIM:
 		return f->times >= MIN_RECLAIMS &&
 		       f->cost_ns - f->slowest_ns >= max_t(u64, MIN_COST, window / MIN_SHARE);
@@ -570,7 +571,7 @@ static void count_requests(const struct verdict_history *h, struct verdict_findi
 	}
 }
 
-/* The long interrupts of its source, from its first one on that held a task up */
+/* The long interrupts of its source, and storms of short ones, while it held tasks up */
 static void count_interrupts(const struct verdict_history *h, struct verdict_finding *f)
 {
 	const struct verdict_source *source = &h->sources.sources[f->object];
@@ -578,14 +579,18 @@ static void count_interrupts(const struct verdict_history *h, struct verdict_fin
 	u32 i;
 
 	for (i = 0; i < list->nr; i++) {
-		u64 ns = list->list[i].end - list->list[i].start;
+		const struct verdict_span *span = &list->list[i];
 
-		if (list->list[i].source != f->object || list->list[i].end <= f->from ||
-		    list->list[i].start >= f->to)
+		if (span->source != f->object || span->end <= f->from || span->start >= f->to)
 			continue;
+		if (span->ns < span->end - span->start) {
+			f->storm_ns += span->ns;
+			f->storms_ns += span->end - span->start;
+			continue;
+		}
 		f->times++;
-		f->interrupt_ns += ns;
-		f->slowest_ns = max(f->slowest_ns, ns);
+		f->interrupt_ns += span->ns;
+		f->slowest_ns = max(f->slowest_ns, span->ns);
 	}
 }
 

@@ -63,6 +63,8 @@ struct verdict_shares {
  * @requests: how many requests it did meanwhile
  * @slowest_ns: how long the slowest one was in it; of interrupts
  *	and reclaim, the longest one
+ * @storm_ns: how long storms of short interrupts had the CPU
+ * @storms_ns: how long the storms were
  * @interrupt_ns: how long all the long interrupts were
  * @times: how many tasks were made, long interrupts there were, or reclaims
  * @ran: how long the culprits ran, if that changed
@@ -93,6 +95,8 @@ struct verdict_finding {
 	u32			object;
 	u64			requests;
 	u64			slowest_ns;
+	u64			storm_ns;
+	u64			storms_ns;
 	u64			interrupt_ns;
 	u64			times;
 	u64			ran;

@@ -174,6 +174,7 @@ struct verdict_cpu {
 	u32			nr_runs;
 	u32			max_runs;
 	struct verdict_nest	nest;
+	struct verdict_storm	storm;
 	struct verdict_spans	interrupts;
 };
 

@@ -13,7 +13,7 @@
  *
  * With PREEMPT_RT, softirqs are preempted: the CPU switches in them, and these are not counted.
  *
- * Only what is long is kept. The kernel itself gives softirqs 2 ms in a row, and those of the
+ * Only what is long is kept, and what is short if it comes as a storm, see close_storm(). The kernel itself gives softirqs 2 ms in a row, and those of the
  * network two ticks, which is 8 ms with 250 ticks a second. MIN_INTERRUPT is longer.
  *
  * A long handler within a softirq divides it into pieces, each of which counts if it is long.
@@ -23,11 +23,15 @@
 #include "history.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <string.h>
 
 #define MIN_INTERRUPT	10000000ULL
+#define STORM_NS	10000000ULL
+/* One that is nearly long is no storm. */
+#define MIN_STORM	4
 
 /* The index of a source, or VERDICT_NONE without memory */
 static u32 find_source(struct verdict_sources *s, const struct verdict_source *source)
@@ -45,7 +49,107 @@ static u32 find_source(struct verdict_sources *s, const struct verdict_source *s
 	return s->nr++;
 }
 
-/* A handler, or a piece of a softirq, is at its end: it counts if it was long. */
+/* Behind the others. What overlaps them, as their records are not all there, claims nothing. */
+static int add_behind(struct verdict_spans *spans, const struct verdict_span *span)
+{
+	if (spans->nr && span->start < spans->list[spans->nr - 1].end)
+		return 0;
+	return verdict_spans__add(spans, span);
+}
+
+static bool is_same(const struct verdict_source *a, const struct verdict_source *b)
+{
+	return a->soft == b->soft && a->nr == b->nr && a->cpu == b->cpu;
+}
+
+/* What the source took in the time of the storm, from all tasks. Returns whether it is one. */
+static bool add_up(const struct verdict_storm *storm, const struct verdict_source *source,
+		   struct verdict_span *span)
+{
+	u32 i, nr = 0;
+
+	*span = (struct verdict_span) { .start = ULLONG_MAX };
+	for (i = 0; i < storm->nr; i++) {
+		const struct verdict_storm_task *t = &storm->tasks[i];
+
+		if (!is_same(&t->source, source))
+			continue;
+		span->start = min(span->start, t->first);
+		span->end = max(span->end, t->last);
+		span->ns += t->ns;
+		nr += t->nr;
+	}
+	return nr >= MIN_STORM && span->ns * 2 > max_t(u64, span->end - span->start, STORM_NS);
+}
+
+/*
+ * Short interrupts are normal, unless one source had half of the CPU by them, for STORM_NS or
+ * more. It is at most one source then.
+ */
+static int close_storm(struct verdict_history *h, struct verdict_cpu *c)
+{
+	struct verdict_storm *storm = &c->storm;
+	const struct verdict_source *source = NULL;
+	struct verdict_span all;
+	u32 i, nr = storm->nr;
+	int err;
+
+	for (i = 0; i < nr && !source; i++) {
+		if (add_up(storm, &storm->tasks[i].source, &all))
+			source = &storm->tasks[i].source;
+	}
+	storm->nr = 0;
+	if (!source)
+		return 0;
+	all.source = find_source(&h->sources, source);
+	if (all.source == VERDICT_NONE)
+		return -ENOMEM;
+	err = add_behind(&c->interrupts, &all);
+	for (i = 0; i < nr && !err; i++) {
+		const struct verdict_storm_task *t = &storm->tasks[i];
+		struct verdict_span span = { t->first, t->last, t->ns, all.source };
+
+		if (t->task != VERDICT_IDLE && is_same(&t->source, source))
+			err = add_behind(&h->tasks[t->task].interrupts, &span);
+	}
+	return err;
+}
+
+/* One that is short; @span has its time. Of more tasks than there is room for, nothing is said. */
+static int add_short(struct verdict_history *h, u32 task, const struct verdict_source *source,
+		     const struct verdict_span *span)
+{
+	struct verdict_cpu *c = verdict_history__cpu(h, source->cpu);
+	struct verdict_storm_task *t;
+	struct verdict_storm *storm;
+	int err = 0;
+	u32 i;
+
+	if (!c)
+		return -ENOMEM;
+	storm = &c->storm;
+	if (storm->nr && span->start >= storm->tasks[0].first + STORM_NS)
+		err = close_storm(h, c);
+	for (i = 0; i < storm->nr; i++) {
+		if (storm->tasks[i].task == task && is_same(&storm->tasks[i].source, source))
+			break;
+	}
+	if (i == STORM_TASKS)
+		return err;
+	t = &storm->tasks[i];
+	if (i == storm->nr) {
+		*t = (struct verdict_storm_task) {
+			.source = *source, .task = task, .first = span->start,
+		};
+		storm->nr++;
+	}
+	t->last = span->end;
+	t->ns += span->ns;
+	t->nr++;
+	return err;
+}
+
+/* A handler, or a piece of a softirq, is at its end. */
 static int keep(struct verdict_history *h, u32 task, const struct verdict_entry *entry, u64 end)
 {
 	struct verdict_span interrupt = {
@@ -53,18 +157,26 @@ static int keep(struct verdict_history *h, u32 task, const struct verdict_entry 
 		.end	= end,
 	};
 	struct verdict_cpu *c;
+	int err;
 
-	if (end < interrupt.start || end - interrupt.start < MIN_INTERRUPT)
+	if (end <= interrupt.start)
 		return 0;
+	interrupt.ns = end - interrupt.start;
+	if (interrupt.ns < MIN_INTERRUPT)
+		return add_short(h, task, &entry->source, &interrupt);
 	c = verdict_history__cpu(h, entry->source.cpu);
 	if (!c)
 		return -ENOMEM;
+	/* What comes before it in time comes before it in the lists. */
+	err = close_storm(h, c);
+	if (err)
+		return err;
 	interrupt.source = find_source(&h->sources, &entry->source);
-	if (interrupt.source == VERDICT_NONE || verdict_spans__add(&c->interrupts, &interrupt))
+	if (interrupt.source == VERDICT_NONE || add_behind(&c->interrupts, &interrupt))
 		return -ENOMEM;
 	if (task == VERDICT_IDLE)
 		return 0;
-	return verdict_spans__add(&h->tasks[task].interrupts, &interrupt);
+	return add_behind(&h->tasks[task].interrupts, &interrupt);
 }
 
 static bool is_open(const struct verdict_entry *entry, const struct verdict_source *source)

@@ -46,6 +46,36 @@ struct verdict_nest {
 	struct verdict_entry	soft;
 };
 
+#define STORM_TASKS	16
+
+/**
+ * struct verdict_storm_task - what short interrupts of one source took from one task
+ * @source: which
+ * @task: whose CPU they had
+ * @first: when the first one began
+ * @last: when the last one ended
+ * @ns: how long they were
+ * @nr: how many
+ */
+struct verdict_storm_task {
+	struct verdict_source	source;
+	u32			task;
+	u64			first;
+	u64			last;
+	u64			ns;
+	u32			nr;
+};
+
+/**
+ * struct verdict_storm - the short interrupts of a CPU in the last STORM_NS
+ * @tasks: what they took from whom
+ * @nr: number of @tasks
+ */
+struct verdict_storm {
+	struct verdict_storm_task	tasks[STORM_TASKS];
+	u32				nr;
+};
+
 void verdict_nest__enter(struct verdict_nest *nest, const struct verdict_source *source, u64 time);
 int verdict_nest__leave(struct verdict_nest *nest, struct verdict_history *h, u32 task,
 			const struct verdict_source *source, u64 time);

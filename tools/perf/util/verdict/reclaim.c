@@ -52,6 +52,7 @@ int verdict_reclaim__end(struct verdict_history *h, u32 task, const struct verdi
 	r->since = 0;
 	if (!span.start || r->limited != pool->limited || time <= span.start)
 		return 0;
+	span.ns = time - span.start;
 	span.source = find_pool(&h->pools, pool);
 	if (span.source == VERDICT_NONE)
 		return -ENOMEM;

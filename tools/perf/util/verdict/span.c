@@ -7,6 +7,14 @@
 #include <linux/kernel.h>
 #include <stddef.h>
 
+/* What of it is in a part of its time */
+static u64 cover(const struct verdict_span *span, u64 ns)
+{
+	u64 all = span->end - span->start;
+
+	return span->ns == all ? ns : (u64)((double)span->ns / all * ns);
+}
+
 /* Behind the others; 0 or -ENOMEM */
 int verdict_spans__add(struct verdict_spans *spans, const struct verdict_span *span)
 {
@@ -42,11 +50,12 @@ u64 verdict_spans__cover(const struct verdict_spans *spans, u64 start, u64 end,
 	u64 sum = 0;
 
 	for (; i < spans->nr && spans->list[i].start < end; i++) {
-		u64 ns = min(spans->list[i].end, end) - max(spans->list[i].start, start);
+		const struct verdict_span *span = &spans->list[i];
+		u64 ns = cover(span, min(span->end, end) - max(span->start, start));
 
 		sum += ns;
 		if (part && ns && !*err)
-			*err = part(ctx, spans->list[i].source, ns);
+			*err = part(ctx, span->source, ns);
 	}
 	return sum;
 }

@@ -8,11 +8,13 @@
  * struct verdict_span - a time in which something had a CPU, or held a task up
  * @start: from when on
  * @end: until when
+ * @ns: how much of this time, spread over it: all, but for a storm of short interrupts
  * @source: index of what it was
  */
 struct verdict_span {
 	u64	start;
 	u64	end;
+	u64	ns;
 	u32	source;
 };
 

@@ -244,6 +244,8 @@ static void write_source(struct json_writer *w, const struct verdict_history *h,
 	json_writer__string(w, source->soft ? "softirq" : "handler", source->name);
 	json_writer__number(w, "interrupts", f->times);
 	json_writer__number(w, "longest_ns", f->slowest_ns);
+	json_writer__number(w, "storm_ns", f->storm_ns);
+	json_writer__number(w, "storms_ns", f->storms_ns);
 }
 
 static void write_pool(struct json_writer *w, const struct verdict_history *h,

@@ -333,8 +333,17 @@ static void tell_interrupt(struct strbuf *sb, const struct verdict_history *h,
 		    f->nr_links > 1 && f->links[0].class != CLASS_UNKNOWN ?
 		    ", also by way of others," : "", source->cpu);
 	put_source(sb, source);
-	strbuf_addf(sb, ", which had the CPU for long %" PRIu64 " times, at most for ", f->times);
-	verdict_words__time(sb, f->slowest_ns);
+	strbuf_addstr(sb, ", which had ");
+	if (f->times) {
+		strbuf_addf(sb, "the CPU for long %" PRIu64 " times, at most for ", f->times);
+		verdict_words__time(sb, f->slowest_ns);
+	}
+	if (f->storms_ns) {
+		strbuf_addf(sb, "%s%.0f %% of %s for ", f->times ? ", and " : "",
+			    100.0 * f->storm_ns / f->storms_ns, f->times ? "it" : "the CPU");
+		verdict_words__time(sb, f->storms_ns);
+		strbuf_addstr(sb, " by short ones");
+	}
 }
 
 static void tell_changed(struct strbuf *sb, const struct verdict_history *h,

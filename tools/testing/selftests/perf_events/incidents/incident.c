@@ -420,6 +420,12 @@ static void long_handler(void)
 	be_interrupted("handler 30", "perf_stall");
 }
 
+/* Softirqs, each of them short, have most of a CPU. */
+static void softirq_storm(void)
+{
+	be_interrupted("storm 200", "HRTIMER");
+}
+
 static void run_hog(const struct actor *a)
 {
 	while (!ended)
@@ -966,6 +972,7 @@ static const struct {
 	{ "dirty_pages", dirty_pages },
 	{ "softirq",	long_softirq },
 	{ "handler",	long_handler },
+	{ "storm",	softirq_storm },
 	{ "file_lock",	file_lock },
 	{ "file_write",	file_write },
 	{ "deadlock",	deadlock },

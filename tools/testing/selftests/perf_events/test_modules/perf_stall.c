@@ -11,6 +11,7 @@
  *	rcu		it spins in a read-side critical section: a stall of RCU
  *	softirq		a timer of its CPU spins, in a softirq, and the writer sleeps meanwhile
  *	handler		the handler of an interrupt of its CPU spins, and the writer sleeps
+ *	storm		a timer of its CPU spins in a softirq for 0.7 ms of each, and it sleeps
  *
  * The write returns when the time is over. The interrupt belongs to no device: a timer raises
  * it, and the kernel handles it as any other.
@@ -138,6 +139,36 @@ static void stall_in_handler(unsigned int ms)
 	mutex_unlock(&stall_irq_lock);
 }
 
+#define STORM_SPIN_NS	(700 * NSEC_PER_USEC)
+
+static enum hrtimer_restart stall_storm_fn(struct hrtimer *hrtimer)
+{
+	struct stall_timer *s = container_of(hrtimer, struct stall_timer, hrtimer);
+	u64 end = local_clock() + STORM_SPIN_NS;
+
+	while (local_clock() < end)
+		cpu_relax();
+	if (!s->ms || !--s->ms) {
+		complete(&s->done);
+		return HRTIMER_NORESTART;
+	}
+	hrtimer_forward_now(hrtimer, ms_to_ktime(1));
+	return HRTIMER_RESTART;
+}
+
+static void stall_storm(unsigned int ms)
+{
+	struct stall_timer s = { .ms = ms };
+
+	init_completion(&s.done);
+	hrtimer_init_on_stack(&s.hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
+	s.hrtimer.function = stall_storm_fn;
+	hrtimer_start(&s.hrtimer, ms_to_ktime(1), HRTIMER_MODE_REL_PINNED_SOFT);
+	wait_for_completion(&s.done);
+	hrtimer_cancel(&s.hrtimer);
+	destroy_hrtimer_on_stack(&s.hrtimer);
+}
+
 static const struct {
 	const char	*name;
 	void		(*stall)(unsigned int ms);
@@ -148,6 +179,7 @@ static const struct {
 	{ "rcu",	stall_rcu },
 	{ "softirq",	stall_softirq },
 	{ "handler",	stall_in_handler },
+	{ "storm",	stall_storm },
 };
 
 static ssize_t stall_write(struct file *file, const char __user *ubuf, size_t size, loff_t *pos)
