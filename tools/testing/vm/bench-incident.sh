@@ -13,6 +13,7 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/least-cost.sh"
 
 PERF=$BUILD/patched/bin/perf
+failed=0
 dir=$(mktemp -d "${TMPDIR:-/tmp}/perf-bench-incident.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -33,16 +34,23 @@ echo "$size KB of recording, $(($(stat -c %s page.html) / 1024)) KB of page"
 awk -v own="${page% *}" -v report="${report% *}" -v kb="${page#* }" -v size="$size" 'BEGIN {
 	printf "%.2f times the CPU time of perf report\n", own / report
 	if (own > 1.5 * report)
-		print "! more than 1.5 times"
+		bad = "! more than 1.5 times"
 	if (kb > 102400 + 1.5 * size)
-		print "! more memory than 100 MiB and 1.5 times the recording"
-}'
+		bad = "! more memory than 100 MiB and 1.5 times the recording"
+	if (bad)
+		print bad
+	exit (bad != "")
+}' || failed=1
 
 if ! command -v chromedriver >/dev/null || ! command -v chromium >/dev/null; then
 	echo "no drag: chromium and chromedriver are not installed"
-	exit
+	exit "$failed"
 fi
 read -r median most longest counted < <("$TOP/tools/testing/vm/drag-page.py" page.html)
 echo "a step of a drag: $median ms of CPU, 95th percentile $most ms, at most $longest ms"
 echo "what was selected is counted and drawn: $counted ms"
-awk -v most="$most" 'BEGIN { if (most > 8) print "! more than 8 ms" }'
+if awk -v most="$most" 'BEGIN { exit most <= 8 }'; then
+	echo "! more than 8 ms"
+	failed=1
+fi
+exit "$failed"

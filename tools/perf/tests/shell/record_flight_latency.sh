@@ -253,7 +253,7 @@ else
 	mount_slow
 	check "latency/runq/" again for_a_cpu
 	check "latency/offcpu/" again off_the_cpu
-	check "latency/offcpu,cgroup=/" in_a_cgroup
+	check "latency/offcpu,cgroup=/" again in_a_cgroup
 	check "syscall/name=fsync/" again in_a_syscall
 	check "a storm is counted" counts_a_storm
 	check "the recorder is left out" leaves_itself_out

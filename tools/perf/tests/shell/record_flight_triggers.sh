@@ -244,7 +244,8 @@ refuses()
 	local m=(perf record -M 4M -a -e cpu-clock -o "$TMP/q")
 
 	fails 129 'requires the name of an event' "${m[@]}" --trigger event
-	fails 129 'event syntax error' "${m[@]}" --trigger event:no-such-event
+	fails 129 'event:no-such-event names no event; .* Use event:NAME' "${m[@]}" \
+		--trigger event:no-such-event
 	fails 129 'between two slashes' "${m[@]}" --trigger event:sched:sched_switch/prev_pid
 	fails_somehow 'rejects the filter' "${m[@]}" \
 		--trigger 'event:sched:sched_switch/nonsense == 3/'

@@ -100,8 +100,11 @@ static int parse_name(struct watched *w)
 		return -ENOMEM;
 	parse_events_error__init(&error);
 	err = parse_events(w->evlist, w->name, &error);
-	if (err)
+	if (err) {
 		parse_events_error__print(&error, w->name);
+		pr_err("--trigger: event:%s names no event; see perf list. Use event:NAME[/FILTER/]\n",
+		       w->name);
+	}
 	parse_events_error__exit(&error);
 	return err ? -EINVAL : 0;
 }
