@@ -72,51 +72,6 @@ const struct flight_trigger_ops flight_trigger_bpf = {
 	.name = "bpf", .parse = parse_any, .free = free_any,
 };
 
-/* A kind with terms, whose values are of each type. */
-struct any {
-	char	*word;
-	char	*rest;
-	bool	flag;
-	u64	time;
-	u64	percent;
-};
-
-static int parse_any_terms(struct flight_trigger *t, char *text)
-{
-	static const struct flight_term terms[] = {
-		{ "word",	TERM_WORD,	offsetof(struct any, word) },
-		{ "match",	TERM_REST,	offsetof(struct any, rest) },
-		{ "busy",	TERM_FLAG,	offsetof(struct any, flag) },
-		{ "for",	TERM_TIME,	offsetof(struct any, time) },
-		{ "over",	TERM_PERCENT,	offsetof(struct any, percent) },
-		{ NULL }
-	};
-
-	t->priv = zalloc(sizeof(struct any));
-	return t->priv ? flight_terms__parse(t, terms, text) : -ENOMEM;
-}
-
-static void free_any_terms(struct flight_trigger *t)
-{
-	struct any *any = t->priv;
-
-	if (any) {
-		free(any->word);
-		free(any->rest);
-	}
-	free(any);
-}
-
-const struct flight_trigger_ops flight_trigger_psi = {
-	.name = "psi", .form = "psi/.../", .by_itself = true,
-	.parse_terms = parse_any_terms, .free = free_any_terms,
-};
-
-const struct flight_trigger_ops flight_trigger_exit = {
-	.name = "exit", .form = "exit/.../", .by_itself = true,
-	.parse_terms = parse_any_terms, .free = free_any_terms,
-};
-
 /* The programs are not of interest, the grammar of their kinds is. */
 int flight_watch__check(const struct flight_trigger *t __maybe_unused)
 {
@@ -259,6 +214,13 @@ static void complete(int err)
 	dumps = false;
 }
 
+static bool has_empty_part(const char *spec)
+{
+	size_t len = strlen(spec);
+
+	return !len || spec[len - 1] == ',' || strstr(spec, ",,");
+}
+
 /* Is that between quotes, or in front of the colon of "--trigger KIND:", of the SPEC? */
 static bool names_part(const char *spec)
 {
@@ -267,11 +229,12 @@ static bool names_part(const char *spec)
 	size_t len = strcspn(kind, ":");
 	char *begin = message, *end;
 
-	if (strstarts(message, prefix) && !strncmp(spec, kind, len))
+	/* A quote of the SPEC cannot be told from those of the message. */
+	if (strchr(spec, '\'') || (strstarts(message, prefix) && !strncmp(spec, kind, len)))
 		return true;
 	for (; (begin = strchr(begin, '\'')) && (end = strchr(begin + 1, '\'')); begin = end + 1) {
 		char *part = strndup(begin + 1, end - begin - 1);
-		bool found = strstr(spec, part);
+		bool found = *part ? strstr(spec, part) : has_empty_part(spec);
 
 		free(part);
 		if (found)
@@ -316,7 +279,8 @@ static void parse_many(void)
 		"busy", "for=5s", "over=95%", "over=", "match=", "match=a(b|c)*", "[", "(", "\\",
 		"latency", "syscall", "runq", "offcpu", "irqoff", "over=20ms", "comm=x",
 		"comm=sixteen-letters-", "cgroup=a/b", "name=74", "name=fsync",
-		"word=x", "action=stop", "delay=1ms", "cooldown=0", "freeze", "1e9", "%", "\xff",
+		"some", "full", "resource=memory", "resource=io", "resource=", "window=1s",
+		"signal=SEGV", "signal=11", "signal=", "signal=-1", "action=stop", "delay=1ms", "cooldown=0", "freeze", "1e9", "%", "\xff",
 	};
 	u64 seed = 88172645463325252ULL;
 

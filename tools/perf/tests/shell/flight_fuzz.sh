@@ -31,7 +31,7 @@ build()
 }
 
 fuzz_begin flight-fuzz
-build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall}.c \
+build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall,psi,exit}.c \
 	registry.c ../clockid.c ../json-writer.c ../../../lib/api/{debug,fs/fs}.c
 build flight-combine dump/{combine,part,files,symbol-store}.c ../clockid.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c ../strlist.c ../rblist.c

@@ -132,9 +132,18 @@ static int parse_option(struct flight_trigger *t, char *option)
 	if (value && !strcmp(option, "cooldown"))
 		return parse_time(option, value, &t->cooldown);
 
+	if (value)
+		value[-1] = '=';
 	pr_err("--trigger: unknown option '%s': use action=dump|stop|combine, delay=T, cooldown=T or freeze.\n",
 	       option);
 	return -EINVAL;
+}
+
+static void print_kinds(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		pr_err("%s %s", i ? "," : " use", kinds[i]->name);
+	pr_err(".\n");
 }
 
 static const struct flight_trigger_ops *find_kind(const char *name)
@@ -145,9 +154,7 @@ static const struct flight_trigger_ops *find_kind(const char *name)
 	}
 
 	pr_err("--trigger: unknown trigger '%s':", name);
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		pr_err("%s %s", i ? "," : " use", kinds[i]->name);
-	pr_err(".\n");
+	print_kinds();
 	return NULL;
 }
 
@@ -184,6 +191,11 @@ static int parse_kind(struct flight_trigger *t, char **spec)
 	char *kind = *spec, *end = kind + strcspn(kind, ":,/"), *arg = NULL;
 	char delimiter = *end;
 
+	if (end == kind) {
+		pr_err("--trigger: no trigger is named in '%s':", kind);
+		print_kinds();
+		return -EINVAL;
+	}
 	*spec = delimiter == ',' ? end + 1 : NULL;
 	*end = '\0';
 	t->ops = find_kind(kind);
