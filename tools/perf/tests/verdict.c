@@ -801,9 +801,9 @@ static int test__verdict_pause(struct test_suite *test __maybe_unused,
 
 /*
  * Two tasks take turns on CPU 1 for 600 ms, 4 ms each. From 100 to 400 ms a softirq begins there
- * each millisecond, and takes so much of it.
+ * each millisecond, and takes so much of it. The last of them can take more.
  */
-static u32 find_storm(u64 us, char *text, size_t size, u64 *lost)
+static u32 find_storm(u64 us, u64 last_us, char *text, size_t size, u64 *lost)
 {
 	struct verdict_source source = source_of(SOFTIRQ);
 	struct verdict_findings findings = {};
@@ -824,7 +824,7 @@ static u32 find_storm(u64 us, char *text, size_t size, u64 *lost)
 			continue;
 		verdict_nest__enter(&h.cpus[1].nest, &source, ms * MS + 10000);
 		err = verdict_nest__leave(&h.cpus[1].nest, &h, task, &source,
-					  ms * MS + 10000 + us * 1000);
+					  ms * MS + 10000 + (ms == 399 ? last_us : us) * 1000);
 	}
 	if (!err && !verdict_history__finish(&h) && !verdict_findings__find(&findings, &h)) {
 		found = findings.nr;
@@ -847,14 +847,18 @@ static int test__verdict_storm(struct test_suite *test __maybe_unused,
 			       int subtest __maybe_unused)
 {
 	static const char says[] = "on CPU 1 to softirq NET_RX, which had 7";
+	static const char once[] = "which had the CPU for long once, for 12.0 ms, and 7";
 	char text[256];
 	u64 lost;
 
-	TEST_ASSERT_VAL("less than half", !find_storm(400, text, sizeof(text), &lost) && !lost);
-	TEST_ASSERT_VAL("storm", find_storm(700, text, sizeof(text), &lost) == 1);
+	TEST_ASSERT_VAL("less than half",
+			!find_storm(400, 400, text, sizeof(text), &lost) && !lost);
+	TEST_ASSERT_VAL("storm", find_storm(700, 700, text, sizeof(text), &lost) == 1);
 	TEST_ASSERT_VAL("who", strstr(text, says) && strstr(text, " by short ones."));
 	/* Of 210 ms, the last piece may be left out. */
 	TEST_ASSERT_VAL("lost", lost > 95 * MS && lost <= 105 * MS);
+	TEST_ASSERT_VAL("and a long one", find_storm(700, 12000, text, sizeof(text), &lost) == 1);
+	TEST_ASSERT_VAL("once", strstr(text, once) && strstr(text, " by short ones."));
 	return TEST_OK;
 }
 

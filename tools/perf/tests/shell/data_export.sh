@@ -327,7 +327,7 @@ has_names()
 		[ "$(grep "^$label " "$TMP/labels" | cut -d' ' -f2)" = \
 			"$(grep "=$ID " "$TMP/labels" | cut -d' ' -f2)" ]
 	done
-	perf data convert "--to-$1" "$TMP/redacted" -f --redact host -i "$TMP/named"
+	perf data convert "--to-$1" "$TMP/redacted" -f --redact=host -i "$TMP/named"
 	"$READ" labels "$1" "$TMP/redacted" >"$TMP/labels"
 	grep "=$ID " "$TMP/labels"
 	! grep -e =web -e =shop "$TMP/labels"

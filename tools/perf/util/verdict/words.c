@@ -334,10 +334,12 @@ static void tell_interrupt(struct strbuf *sb, const struct verdict_history *h,
 		    ", also by way of others," : "", source->cpu);
 	put_source(sb, source);
 	strbuf_addstr(sb, ", which had ");
-	if (f->times) {
+	if (f->times == 1)
+		strbuf_addstr(sb, "the CPU for long once, for ");
+	else if (f->times)
 		strbuf_addf(sb, "the CPU for long %" PRIu64 " times, at most for ", f->times);
+	if (f->times)
 		verdict_words__time(sb, f->slowest_ns);
-	}
 	if (f->storms_ns) {
 		strbuf_addf(sb, "%s%.0f %% of %s for ", f->times ? ", and " : "",
 			    100.0 * f->storm_ns / f->storms_ns, f->times ? "it" : "the CPU");
