@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Builds the libFuzzer targets flight-socket.c, flight-combine.c and snapshot.c in
-# tests/fuzz, and runs each for FUZZ_SECONDS (20 is the default); see lib/fuzz.sh.
+# tests/fuzz, and runs each for FUZZ_SECONDS (20 is the default); see lib/fuzz.sh. FUZZ_RUNS: so
+# many runs of flight-socket at least.
 set -euo pipefail
 # shellcheck source=lib/fuzz.sh
 . "$(dirname "$0")/lib/fuzz.sh"
@@ -31,12 +32,13 @@ build()
 }
 
 fuzz_begin flight-fuzz
-build flight-socket trigger/{triggers,hit,deadline,terms,kmsg,cpu,latency,syscall,psi,exit}.c \
-	registry.c ../clockid.c ../json-writer.c ../../../lib/api/{debug,fs/fs}.c
+build flight-socket \
+	trigger/{triggers,hit,cause,deadline,terms,kmsg,cpu,latency,syscall,psi,exit}.c \
+	registry.c ../clockid.c ../json-writer.c ../../../lib/api/{debug,fs/fs,fs/cgroup}.c
 build flight-combine dump/{combine,part,files,symbol-store}.c ../clockid.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c ../strlist.c ../rblist.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
 	"$perf/tests/fuzz/snapshot.c"
-fuzz_run flight-socket 1000 -len_control=0
+fuzz_run flight-socket "${FUZZ_RUNS:-1000}" -len_control=0
 fuzz_run flight-combine 300 -len_control=0
 fuzz_run snapshot 300 -len_control=0

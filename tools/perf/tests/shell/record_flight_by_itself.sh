@@ -136,6 +136,8 @@ crash()
 
 crashes()
 {
+	make_cgroup "flight-exit$POD_CGROUP"
+	run_container
 	start exit 'exit/comm=victim,signal=SEGV/'
 	crash other 11
 	crash victim 6
@@ -146,9 +148,11 @@ signal.signal(11, lambda *a: None)
 os.kill(os.getpid(), 11)'
 	quiet
 	sleep 1
-	crash victim 11
+	inside crash victim 11
 	hit exit
 	grep -q 'signal:signal_deliver by pid [0-9]* on CPU [0-9]*: sig=11' "$DUMP.json"
+	# It is dead by now; the sample has its cgroup.
+	names_container "/flight-exit$POD_CGROUP"
 	end 1
 }
 

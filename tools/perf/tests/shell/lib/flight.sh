@@ -12,11 +12,18 @@ RECORDER=
 # shellcheck disable=SC2317 # called by the trap
 flight_cleanup()
 {
+	local dir
+
 	trap - EXIT
 	# Checks run in subshells: what one of them left behind is listed.
 	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
 	if mountpoint -q "$TMP/full"; then
 		umount "$TMP/full"
+	fi
+	if [ -e "$TMP/cgroups" ]; then
+		while read -r dir; do
+			find "$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+		done <"$TMP/cgroups"
 	fi
 	rm -rf "$TMP"
 }
@@ -97,6 +104,26 @@ stop_recorder()
 	wait "$RECORDER" || STATUS=$?
 	RECORDER=
 	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+}
+
+# make_cgroup PATH: below the mount point, until the test ends; sets CGROUP
+# shellcheck disable=SC2034 # for the scripts that source this
+make_cgroup()
+{
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	CGROUP=/sys/fs/cgroup/$1
+	echo "/sys/fs/cgroup/${1%%/*}" >>"$TMP/cgroups"
+	mkdir -p "$CGROUP"
+}
+
+# inside COMMAND...: a function or a program, in the cgroup CGROUP
+inside()
+{
+	(
+		echo "$BASHPID" >"$CGROUP/cgroup.procs"
+		"$@"
+	)
 }
 
 # json FILE KEY: a number or a string of a manifest

@@ -24,4 +24,7 @@ struct flight_cause {
 	char		cgroup[PATH_MAX];
 };
 
+const char *flight_cause__cgroup_root(char *path, size_t size);
+void flight_cause__set_cgroup(struct flight_cause *cause, u64 id);
+
 #endif /* __PERF_FLIGHT_CAUSE_H */

@@ -24,6 +24,7 @@
 #include "../../evsel.h"
 #include "../../mmap.h"
 #include "../../parse-events.h"
+#include "../../perf_api_probe.h"
 #include "../../sample.h"
 #include "../../target.h"
 #include "../../trace-event.h"
@@ -111,6 +112,7 @@ static int parse_name(struct watched *w)
 
 static void set_attributes(struct watched *w)
 {
+	bool cgroup = perf_can_record_cgroup();
 	struct evsel *evsel;
 
 	evlist__for_each_entry(w->evlist, evsel) {
@@ -125,6 +127,8 @@ static void set_attributes(struct watched *w)
 		evsel__set_sample_bit(evsel, TID);
 		evsel__set_sample_bit(evsel, TIME);
 		evsel__set_sample_bit(evsel, CPU);
+		if (cgroup)
+			evsel__set_sample_bit(evsel, CGROUP);
 		if (attr->type == PERF_TYPE_TRACEPOINT)
 			evsel__set_sample_bit(evsel, RAW);
 	}
@@ -267,9 +271,15 @@ static void set_cause(struct flight_trigger *t, struct evsel *evsel, struct perf
 	char path[32], *comm = NULL;
 	size_t len;
 
-	if (set_target(t, evsel, sample) || (s32)sample->pid <= 0)
+	if (set_target(t, evsel, sample)) {
+		/* The sample has that of the sender. */
+		flight_cause__set_cgroup(&t->cause, 0);
+		return;
+	}
+	if ((s32)sample->pid <= 0)
 		return;
 	t->cause.pid = sample->pid;
+	flight_cause__set_cgroup(&t->cause, sample->cgroup);
 	scnprintf(path, sizeof(path), "%d/comm", sample->pid);
 	if (procfs__read_str(path, &comm, &len))
 		return;

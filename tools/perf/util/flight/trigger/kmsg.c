@@ -246,6 +246,9 @@ static void set_cause(struct flight_trigger *t, const char *line, const regmatch
 			t->cause.threshold = (u64)limit * r->factor;
 	}
 	memcpy(t->cause.cgroup, m->cgroup, sizeof(t->cause.cgroup));
+	/* A task that was killed may have left its own. */
+	if (!r->context)
+		flight_cause__set_cgroup(&t->cause, 0);
 }
 
 static bool was_suspended(struct messages *m)

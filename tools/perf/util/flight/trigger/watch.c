@@ -23,7 +23,6 @@
 #include "../../cap.h"
 #include "../../debug.h"
 
-#include <api/fs/fs.h>
 #include <api/fs/tracing_path.h>
 #include <linux/capability.h>
 #include <linux/compiler.h>
@@ -33,7 +32,6 @@
 #include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -61,9 +59,6 @@
 /* A task that has had the CPU for less than this part of the threshold, in ns, counts for none */
 #define GRAIN_SHARE		128
 #define MIN_GRAIN		((u64)(100 * NSEC_PER_USEC))
-
-/* The handle of a file of kernfs, which is its id. FILEID_KERNFS of the kernel */
-#define KERNFS_HANDLE		0xfe
 
 /**
  * struct watch_bpf - the programs of a trigger
@@ -189,11 +184,6 @@ static int refuse_to_load(const struct flight_trigger *t, int err)
 	return err;
 }
 
-static const char *cgroup_root(char *path, size_t size)
-{
-	return cgroupfs_find_mountpoint(path, size, "perf_event") ? "/sys/fs/cgroup" : path;
-}
-
 /* Return: the id of the cgroup, or 0 if there is none. */
 static u64 cgroup_of_path(const char *path)
 {
@@ -213,7 +203,8 @@ static u64 find_cgroup(const char *cgroup)
 
 	if (id)
 		return id;
-	scnprintf(path, sizeof(path), "%s/%s", cgroup_root(root, sizeof(root)), cgroup);
+	scnprintf(path, sizeof(path), "%s/%s", flight_cause__cgroup_root(root, sizeof(root)),
+		  cgroup);
 	return cgroup_of_path(path);
 }
 
@@ -430,58 +421,6 @@ int flight_watch__start(struct flight_trigger *t)
 	return 0;
 }
 
-/*
- * The path of a cgroup below the mount point. The kernel opens it by its id.
- * Return: 0, or -errno if it does not: CONFIG_FHANDLE, or CAP_DAC_READ_SEARCH, is missing.
- */
-static int set_cgroup_of_id(struct flight_cause *cause, u64 id)
-{
-	struct {
-		struct file_handle	handle;
-		u64			id;
-	} cgroup = {
-		.handle = { .handle_bytes = sizeof(u64), .handle_type = KERNFS_HANDLE },
-	};
-	char root[PATH_MAX], link[32], path[PATH_MAX];
-	const char *mount = cgroup_root(root, sizeof(root));
-	int fd, mount_fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t len = strlen(mount);
-	ssize_t n;
-
-	if (mount_fd < 0)
-		return -errno;
-	memcpy(cgroup.handle.f_handle, &id, sizeof(id));
-	fd = open_by_handle_at(mount_fd, &cgroup.handle, O_RDONLY | O_CLOEXEC);
-	close(mount_fd);
-	if (fd < 0)
-		return -errno;
-	scnprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	close(fd);
-	path[max_t(ssize_t, n, 0)] = '\0';
-	if (!strncmp(path, mount, len))
-		scnprintf(cause->cgroup, sizeof(cause->cgroup), "%s", path[len] ? path + len : "/");
-	return 0;
-}
-
-/* What /proc says of the task, if it still is there */
-static void set_cgroup_of_task(struct flight_cause *cause, pid_t pid)
-{
-	char path[32], *text = NULL, *line;
-	size_t len;
-
-	scnprintf(path, sizeof(path), "%d/cgroup", pid);
-	if (procfs__read_str(path, &text, &len))
-		return;
-	line = strstr(text, "0::/");
-	if (line) {
-		line += strlen("0::");
-		scnprintf(cause->cgroup, sizeof(cause->cgroup), "%.*s", (int)strcspn(line, "\n"),
-			  line);
-	}
-	free(text);
-}
-
 static int put_wait(const struct flight_watch *w, const struct flight_hit *h, char *text,
 		    size_t size)
 {
@@ -519,8 +458,7 @@ static void set_reason(struct flight_trigger *t, const struct flight_hit *h)
 	t->cause.threshold = w->over / NSEC_PER_USEC;
 	t->cause.pid = h->pid;
 	scnprintf(t->cause.comm, sizeof(t->cause.comm), "%.16s", h->comm);
-	if (set_cgroup_of_id(&t->cause, h->cgroup))
-		set_cgroup_of_task(&t->cause, h->pid);
+	flight_cause__set_cgroup(&t->cause, h->cgroup);
 }
 
 /* They came within a millisecond of one whose dump has begun. */
