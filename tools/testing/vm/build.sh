@@ -4,8 +4,9 @@
 # Build kernel and perf of the variants: base (untouched), patched, and debug
 # (patched, with every checker on). The products: build/VARIANT/bzImage,
 # build/VARIANT/bin/perf. What is up to date is left alone. Others are built only where they
-# are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, and
-# kcsan, the patched kernel with the detector of data races.
+# are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, kcsan, the
+# patched kernel with the detector of data races, and irqsoff, the patched kernel with the
+# tracepoints of interrupts that are off.
 #
 # usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail
@@ -14,7 +15,7 @@ set -euo pipefail
 
 VM=$TOP/tools/testing/vm
 # The variants that are built only where they are named
-NAMED=(base_preempt patched_preempt kcsan)
+NAMED=(base_preempt patched_preempt kcsan irqsoff)
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 # What a file includes is known from the compiler's own list of it, not by a second
@@ -39,7 +40,7 @@ unpack()
 	fi
 	enough_room 8
 	say "unpacking ${tarball##*/}"
-	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug" "$BUILD/kcsan" "$BUILD"/*_preempt
+	rm -rf "$BUILD/base" "$BUILD/patched" "$BUILD/debug" "${NAMED[@]/#/"$BUILD/"}"
 	mkdir -p "$BUILD/base"
 	tar -C "$BUILD/base" -xf "$tarball" ||
 		die "$tarball cannot be unpacked: if the disk is not full, it is damaged:" \
@@ -85,6 +86,10 @@ fragments()
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
 	kcsan) printf '%s\n' "$VM/config/patched.config" "$VM/config/kcsan.config" ;;
+	irqsoff)
+		printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" \
+			"$VM/config/irqsoff.config"
+		;;
 	debug)
 		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
 			"$VM/config/debug.config"

@@ -23,12 +23,13 @@ stall_until_hit()
 {
 	local pid
 
-	stall "${@:2}" | tee "$TMP/stall"
+	inside stall "${@:2}" | tee "$TMP/stall"
 	pid=$(sed -n 's/^stalls as //p' "$TMP/stall")
 	hit "$1"
 	if [ "$1" != rcu-stall ] && [ "$3" != irqs ]; then
 		grep -q "\"trigger_comm\": \"$2\"" "$DUMP.json"
 		grep -q "\"trigger_pid\": $pid," "$DUMP.json"
+		[ "$(json "$DUMP" trigger_cgroup)" = /flight-stalls ]
 	fi
 }
 
@@ -61,7 +62,7 @@ hung()
 	quiet
 	# The reports begin late, so that the kernel tells more than its limit.
 	sysctl -qw kernel.hung_task_warnings=0
-	stall stuck sleep 9000 >"$TMP/stall" &
+	inside stall stuck sleep 9000 >"$TMP/stall" &
 	stalled=$!
 	wait_for grep -q 'stalls as' "$TMP/stall"
 	sleep 4
@@ -71,6 +72,7 @@ hung()
 	hit hung
 	grep -q '"trigger_comm": "stuck"' "$DUMP.json"
 	grep -qE '"trigger_pid": [0-9]+,' "$DUMP.json"
+	[ "$(json "$DUMP" trigger_cgroup)" = /flight-stalls ]
 	is_at_least value 2 s
 	grep -q '"threshold": 1,' "$DUMP.json"
 	end 1
@@ -148,6 +150,7 @@ if ! may_stall; then
 fi
 insmod "$PERF_STALL"
 spare_devices
+make_cgroup flight-stalls
 [ "${FLIGHT_HARD-}" = no ] || check "lockup: hard" again hard_lockup
 if [ "${FLIGHT_HARD-}" != only ]; then
 	check "hung" again hung

@@ -31,10 +31,12 @@ tracepoint_with_filter()
 
 	start_recorder "$TMP/a" -M 4M -e cpu-clock -F 199 -a \
 		--trigger "event:$event,delay=10ms,cooldown=0"
+	make_cgroup flight-event
 	run_as other
-	run_as cra,sh
+	inside run_as cra,sh
 	dumped 1
 	[ "$(json "$DUMP" trigger)" = event ]
+	[ "$(json "$DUMP" trigger_cgroup)" = /flight-event ]
 	grep -qE '"reason": "sched:sched_process_exec by pid [0-9]+ on CPU [0-9]+: .*cra,sh' \
 		"$DUMP.json"
 	opens "$DUMP"
@@ -77,6 +79,45 @@ storm_of_events()
 	# All of them were heard of: merged into that dump, or in its cooldown.
 	[ "$(json "$first" swallowed)" = 20 ]
 	[ "$(dumps "$TMP/c" | wc -l)" = 2 ]
+}
+
+# bytes_of_dumps OUT: with their manifests
+bytes_of_dumps()
+{
+	find "$(dirname "$1")" -maxdepth 1 -name "$(basename "$1").sample.*" -printf '%s\n' |
+		awk '{ n += $1 } END { print n + 0 }'
+}
+
+# As fast as a program can, far more than the buffers of the trigger hold: the cooldown and the
+# disk bound the dumps, and each hit is counted. Without a cooldown, the disk still does.
+storm_at_full_rate()
+{
+	local began dump total=0 nr=0
+
+	start_recorder "$TMP/i" -M 4M -e cpu-clock -F 99 -a --max-disk 4M --trigger signal \
+		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=2s'
+	began=$SECONDS
+	close_range 1000000 1009999 '' 0
+	wait_for has_dumps "$TMP/i" 1
+	sleep 1
+	stop_recorder INT
+	while read -r dump; do
+		[ "$(json "$dump" trigger)" = event ] || continue
+		total=$((total + 1 + $(json "$dump" swallowed)))
+		nr=$((nr + 1))
+	done < <(dumps "$TMP/i")
+	echo "$total hits, $nr dumps, $((SECONDS - began)) s, $(bytes_of_dumps "$TMP/i") bytes"
+	[ $total = 10000 ]
+	[ $nr -le $((1 + (SECONDS - began) / 2)) ]
+	[ "$(bytes_of_dumps "$TMP/i")" -le $((4 << 20)) ]
+
+	start_recorder "$TMP/j" -M 4M -e cpu-clock -F 99 -a --max-disk 1M --trigger signal \
+		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
+	close_range 1000000 1009999 '' 0
+	dump
+	stop_recorder INT
+	echo "$(dumps "$TMP/j" | wc -l) dumps are left, $(bytes_of_dumps "$TMP/j") bytes"
+	[ "$(bytes_of_dumps "$TMP/j")" -le $((1 << 20)) ]
 }
 
 # late_storm CPU FD...: on each CPU one call with that fd, while the recorder does not look
@@ -271,6 +312,7 @@ trap triggers_cleanup EXIT
 check "a tracepoint with a filter" tracepoint_with_filter
 check "another event, elsewhere" other_events
 check "a storm of events" storm_of_events
+check "a storm of 10000 events" storm_at_full_rate
 check "hits before a record of lost ones" tells_no_old_reason
 check "hits that two triggers have swallowed" counts_for_each_trigger
 if [ "$(online_cpus | wc -l)" -gt 1 ]; then

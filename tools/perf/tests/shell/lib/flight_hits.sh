@@ -2,11 +2,13 @@
 # shellcheck shell=bash
 #
 # What the tests of triggers that fire by themselves share. Sourced, not run; wants
-# lib/flight.sh. FLIGHT_TIMES: how often each is tried. With more than once, half of the dumps
-# are to be complete within FLIGHT_HALF_MS. FLIGHT_QUIET=only: what must not fire them, alone.
+# lib/flight.sh. FLIGHT_TIMES: how often each is tried. FLIGHT_FULL: the memory of the recorder
+# is full before the cause. With both, all dumps are to be complete within FLIGHT_ALL_MS, of
+# which the tries of one kind may have one that is not: a host that stands still is no
+# slow recorder. FLIGHT_QUIET=only: what must not fire them, alone.
 [ "${FLIGHT_QUIET-}" != only ] || export CHECK_ONLY=again
 TIMES=${FLIGHT_TIMES:-1}
-HALF_MS=${FLIGHT_HALF_MS:-1000}
+ALL_MS=${FLIGHT_ALL_MS:-1000}
 
 # again FUNCTION: TIMES times, each in a shell of its own
 again()
@@ -21,10 +23,10 @@ again()
 		rm -f "$TMP"/*.sample.*
 	done
 	[ "$TIMES" -gt 1 ] && [ -s "$TMP/took" ] || return 0
-	sort -n "$TMP/took" | awk -v what="$1" -v times="$TIMES" -v half="$HALF_MS" '{ ms[NR] = $1 }
-		END { printf "# %s, %d times: %d dumps, half complete after %d ms, all after %d\n",
-			what, times, NR, ms[int((NR + 1) / 2)], ms[NR];
-		      exit !(ms[int((NR + 1) / 2)] < half) }' >>"$TMP/figures"
+	sort -n "$TMP/took" | awk -v what="$1" -v times="$TIMES" -v all="$ALL_MS" '{ ms[NR] = $1 }
+		END { printf "# %s, %d times: %d dumps, half complete after %d ms, all but one after %d, all after %d\n",
+			what, times, NR, ms[int((NR + 1) / 2)], ms[NR - 1], ms[NR];
+		      exit !(ms[NR - 1] < all) }' >>"$TMP/figures"
 }
 
 # ms from the trigger, by the clock of the records, to the manifest, which is written last
@@ -75,8 +77,12 @@ names_container()
 # start NAME TRIGGER: no cooldown, so that nothing is hidden by it
 start()
 {
-	start_recorder "$TMP/$1" -M 4M -e cpu-clock -F 199 -a --trigger signal \
+	local full=()
+
+	[ -z "${FLIGHT_FULL-}" ] || full=(-e syscalls:sys_enter_write)
+	start_recorder "$TMP/$1" -M 4M -e cpu-clock/freq=199/ "${full[@]}" -a --trigger signal \
 		--trigger "$2,cooldown=0"
+	[ -z "${FLIGHT_FULL-}" ] || dd if=/dev/zero of=/dev/null bs=1 count=60000 2>/dev/null
 }
 
 # hit KIND: there is one dump, of that kind; sets DUMP, and prints its manifest's head
@@ -87,6 +93,7 @@ hit()
 	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
 	[ "$(json "$DUMP" trigger)" = "$1" ]
 	opens "$DUMP"
+	[ -z "${FLIGHT_FULL-}" ] || [ "$(stat -c %s "$DUMP")" -gt $((7 << 19)) ]
 	# The cause is in the window, and it did not begin with it.
 	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) &&
 		$(json "$DUMP" trigger_time) <= $(json "$DUMP" newest) + 1) }"
