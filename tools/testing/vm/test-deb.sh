@@ -27,7 +27,7 @@ WORK=$BUILD/deb/test
 ROOT=$WORK/root
 MIRROR=${MIRROR:-$(debian_mirror)}
 SUITE=$(. /etc/os-release && echo "$VERSION_CODENAME")
-INCLUDE=systemd,systemd-sysv,udev,kmod,initramfs-tools,zstd,bash-completion,man-db,procps,socat
+INCLUDE=systemd,systemd-sysv,udev,kmod,initramfs-tools,zstd,bash-completion,man-db,procps
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 
 perf_package()
@@ -76,7 +76,10 @@ is_complete()
 		/usr/lib/perf-flight/libexec/perf-core/recover-blackbox.sh \
 		/usr/lib/tmpfiles.d/perf-flight.conf \
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident.py \
-		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html ||
+		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html \
+		/usr/share/doc/perf-flight/examples/{Makefile,load.c,slow-syscall.bpf.c} \
+		/usr/share/doc/perf-flight/examples/deadline.{c,h,py,sh} \
+		/usr/share/doc/perf-flight/examples/{upload-dump.sh,perf-flight-daemonset.yaml} ||
 		return
 	for text in "$BUILD"/patched/src/tools/perf/Documentation/perf-*.txt; do
 		name=$(basename "$text" .txt)
@@ -128,6 +131,19 @@ runs_unpacked()
 			../../../lib/perf-flight/share/man/man1/perf-ctl.1.gz ] &&
 		bash -n "$WORK/unpacked/usr/share/bash-completion/completions/perf-flight" &&
 		systemd_agrees
+}
+
+# From nothing but the package, clang and libbpf; the client of the deadlines from C alone.
+examples_build()
+{
+	local made=$WORK/examples
+
+	rm -rf "$made"
+	cp -r "$WORK/unpacked/usr/share/doc/perf-flight/examples" "$made" &&
+		make -s -C "$made" all deadline && ls -l "$made" &&
+		[ -x "$made/load" ] && [ -x "$made/deadline" ] &&
+		readelf -SW "$made/slow-syscall.bpf.o" |
+			grep -q tracepoint/raw_syscalls/sys_enter
 }
 
 # The programs of the units are not installed here; ignore only this error.
@@ -319,15 +335,15 @@ recorder_dumps()
 	perf-flight record -M 8M -e cpu-clock -F 99 -a -o rec --trigger socket >rec.said 2>&1 &
 	recorder=$!
 	for ((i = 0; i < 300; i++)); do
-		[ ! -S rec.sock ] || break
+		! perf-flight ctl --status=$recorder >rec.answer 2>&1 || break
 		sleep 0.2
 	done
 	sleep 2
-	echo 'dump of the package' | socat -t 60 - UNIX-CONNECT:rec.sock >rec.answer
+	perf-flight ctl --dump=$recorder --reason='dump of the package' >>rec.answer
 	kill $recorder
 	wait $recorder
 	cat rec.said rec.answer
-	grep '"file"' rec.answer && [ "$(find . -name 'rec.sample.*Z' | wc -l)" = 2 ] || return
+	grep 'rec.sample.*Z' rec.answer && grep -h 'dump of the package' rec.sample.*.json && [ "$(find . -name 'rec.sample.*Z' | wc -l)" = 2 ] || return
 	set -- rec.sample.*Z
 	perf-flight script -i "$1" -F comm,time | head -n 5 | grep . &&
 		perf-flight script report incident -i "$1" -o /root/incident.html &&
@@ -353,10 +369,8 @@ unit_starts()
 	! systemctl is-enabled --quiet perf-flight && systemctl start perf-flight || return
 	systemctl show perf-flight -p ActiveState,SubState,Type,User,MemoryCurrent
 	[ "$(systemctl is-active perf-flight)" = active ] &&
-		echo status | socat -t 60 - UNIX-CONNECT:/var/lib/perf-flight/blackbox.sock |
-			tee /dev/stderr | grep '"ok": true' &&
-		echo dump | socat -t 60 - UNIX-CONNECT:/var/lib/perf-flight/blackbox.sock |
-			tee /dev/stderr | grep '"file"' &&
+		perf-flight ctl --status | tee /dev/stderr | grep blackbox &&
+		perf-flight ctl --dump | tee /dev/stderr | grep 'blackbox.sample.*Z' &&
 		[ "$(stat -c '%u %a' /run/perf)" = '0 755' ] &&
 		ls /run/perf/perf-flight/blackbox.* &&
 		perf-flight ctl --prometheus | grep '^perf_flight_dumps_total.* 1$' &&
@@ -472,5 +486,6 @@ tap_run "the perf package tells what it is" tells_what_it_is
 tap_run "it holds man pages, completion, unit and scripts" is_complete
 tap_run "it shares no file with linux-perf" has_no_file_of_linux_perf
 tap_run "it runs" runs_unpacked
+tap_run "its examples build" examples_build
 [ "${1-}" = --quick ] || full
 tap_end
