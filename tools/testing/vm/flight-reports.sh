@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The triggers of the kernel's detectors, in a guest that must report what it is made to do.
-# FLIGHT_TIMES: how often; FLIGHT_FULL: see lib/flight_hits.sh of perf's shell tests. Without pressure (psi=0), for the check that wants a kernel that
-# does not measure it.
+# FLIGHT_TIMES: how often; FLIGHT_FULL: see lib/flight_hits.sh of perf's shell tests. Without
+# pressure (psi=0), for the check that wants a kernel that does not measure it.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"

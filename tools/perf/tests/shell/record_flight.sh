@@ -281,7 +281,7 @@ refuses()
 	fails 1 'does not run a command' "${m[@]}" --dry-run true
 	fails 129 "unknown trigger 'moon': use signal" "${m[@]}" --trigger moon
 	fails 129 "unknown action 'jump'" "${m[@]}" --trigger signal,action=jump
-	fails 129 "unknown option 'when'" "${m[@]}" --trigger signal,when=now
+	fails 129 "unknown option 'when=now'" "${m[@]}" --trigger signal,when=now
 	fails 129 'delay=soon is not a time' "${m[@]}" --trigger signal,delay=soon
 	fails 129 'takes no argument after a colon' "${m[@]}" --trigger signal:9
 	fails 129 'given only once' "${m[@]}" --trigger signal --trigger signal,freeze
