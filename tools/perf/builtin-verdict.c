@@ -17,6 +17,7 @@
 
 static const char *const verdict_usage[] = {
 	"perf verdict [-i <file>] [--json] [--compare[=<time>] [--against=<time>...]]",
+	"perf verdict [-i <file>] [--json] --run-queues",
 	NULL
 };
 
@@ -31,6 +32,8 @@ int cmd_verdict(int argc, const char **argv)
 				      "tell what changed in a part, or before the trigger", NULL),
 		OPT_STRING(0, "against", &o.against, "time",
 			   "compare with these parts, by default with all others"),
+		OPT_BOOLEAN(0, "run-queues", &o.queues,
+			    "tell how long tasks waited for CPUs, and for which"),
 		OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 		OPT_END()
 	};
@@ -44,6 +47,10 @@ int cmd_verdict(int argc, const char **argv)
 	}
 	if (o.against && !o.part) {
 		pr_err("--against needs the part that is compared: --compare=TIME --against=TIME.\n");
+		return 1;
+	}
+	if (o.compare && o.queues) {
+		pr_err("--compare and --run-queues exclude each other.\n");
 		return 1;
 	}
 	return verdict__run(&o) ? 1 : 0;

@@ -14,6 +14,7 @@
 #include "util/tp-field.h"
 #include "util/verdict/compare.h"
 #include "util/verdict/findings.h"
+#include "util/verdict/queues.h"
 #include "util/verdict/stack.h"
 #include "util/verdict/words.h"
 
@@ -377,6 +378,49 @@ static int test__verdict_queue(struct test_suite *test __maybe_unused,
 	TEST_ASSERT_VAL("owner", roots.ns[ROOT_CPU][OWNER] == 300 * MS);
 	TEST_ASSERT_VAL("other", !roots.ns[ROOT_CPU][OTHER]);
 	return TEST_OK;
+}
+
+/*
+ * The victim is preempted from 10 to 40 ms, and the other CPU is idle from 20 to 47 ms. There the
+ * owner waits from 45 to 47 ms: for its own CPU, which is idle until it runs.
+ */
+static int put_queues(struct verdict_history *h)
+{
+	return put_switch(h, 0, 1, IDLE, VICTIM, CLASS_UNKNOWN) ?:
+	       put_switch(h, 1, 1, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 0, 10, VICTIM, OTHER, CLASS_NR) ?:
+	       put_switch(h, 1, 20, OWNER, IDLE, CLASS_SLEEP) ?:
+	       put_switch(h, 0, 40, OTHER, VICTIM, CLASS_SLEEP) ?:
+	       put_waking(h, 0, 45, VICTIM, OWNER) ?:
+	       put_switch(h, 1, 47, IDLE, OWNER, CLASS_UNKNOWN) ?:
+	       put_switch(h, 0, 50, VICTIM, IDLE, CLASS_SLEEP) ?:
+	       verdict_history__finish(h);
+}
+
+/* Sums of waits, and how long another CPU could have helped, which the own one is not */
+static int test__verdict_queues(struct test_suite *test __maybe_unused,
+				int subtest __maybe_unused)
+{
+	struct verdict_queues q = {};
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_queues(&h) || verdict_queues__find(&q, &h))
+		goto out;
+	for (int i = 0; i < 2; i++)
+		pr_debug("CPU %d: %" PRIu64 ", not empty %" PRIu64 ", others idle %" PRIu64 "\n",
+			 i, q.cpus[i].delay.ns, q.cpus[i].waited_ns, q.cpus[i].idle_ns);
+	if (q.cpus[0].delay.ns == 30 * MS && q.cpus[0].delay.preempted_ns == 30 * MS &&
+	    q.cpus[0].waited_ns == 30 * MS && q.cpus[0].idle_ns == 20 * MS &&
+	    q.cpus[1].delay.ns == 2 * MS && !q.cpus[1].delay.preempted &&
+	    q.cpus[1].waited_ns == 2 * MS && !q.cpus[1].idle_ns &&
+	    q.nr == 2 && q.order[0] == VICTIM && q.tasks[OWNER].longest_ns == 2 * MS)
+		ret = TEST_OK;
+out:
+	verdict_queues__exit(&q);
+	verdict_history__exit(&h);
+	return ret;
 }
 
 /* What a task waited for before records were lost does not tell what it waits for after it. */
@@ -1035,6 +1079,7 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict on samples that are cut short", verdict_fields),
 	TEST_CASE("Verdict of contention whose end is lost", verdict_contention),
 	TEST_CASE("Verdict of a CPU that a wakeup does not tell", verdict_queue),
+	TEST_CASE("Verdict that adds up waits for CPUs", verdict_queues),
 	TEST_CASE("Verdict if a switch to a task is lost", verdict_lost_switch),
 	TEST_CASE("Verdict if a switch away from a task is lost", verdict_lost_leave),
 	TEST_CASE("Verdict on tasks whose switches are all there", verdict_far_wait),

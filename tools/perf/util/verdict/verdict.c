@@ -14,6 +14,7 @@
  *			figures (figures.c) of functions (chains.c) and tasks
  *	words.c		puts findings into words
  *	changes.c	puts a comparison into words
+ *	queues.c	adds up how long tasks waited for CPUs
  *	overhead.c	tells what was not recorded, as the manifest of a dump says
  *
  * The JSON is described in Documentation/admin-guide/perf/perf-verdict.rst.
@@ -22,6 +23,7 @@
 #include "changes.h"
 #include "compare.h"
 #include "findings.h"
+#include "queues.h"
 #include "reader.h"
 #include "stack.h"
 #include "words.h"
@@ -52,6 +54,7 @@ struct verdict {
 	struct verdict_chains		chains;
 	struct verdict_findings		findings;
 	struct verdict_comparison	comparison;
+	struct verdict_queues		queues;
 };
 
 static double seconds(u64 ns)
@@ -319,7 +322,7 @@ static void write_missing(void *ctx, const char *events, const char *what)
 	json_writer__end(w);
 }
 
-static void print_json(const struct verdict *v, bool compare)
+static void print_json(const struct verdict *v, const struct verdict_options *o)
 {
 	const struct verdict_history *h = &v->history;
 	const struct verdict_findings *f = &v->findings;
@@ -348,8 +351,10 @@ static void print_json(const struct verdict *v, bool compare)
 	if (verdict_words__broken(&sb, h))
 		json_writer__string(&w, NULL, sb.buf);
 	json_writer__end(&w);
-	if (compare)
+	if (o->compare)
 		verdict_changes__write(&w, &v->comparison, h, &v->chains);
+	if (o->queues)
+		verdict_queues__write(&w, &v->queues, h);
 	json_writer__end(&w);
 	putchar('\n');
 	strbuf_release(&sb);
@@ -455,7 +460,8 @@ static int judge(struct verdict *v, const struct verdict_options *o)
 		goto out_free;
 	err = verdict_findings__find(&v->findings, &v->history) ?:
 	      verdict_compare__run(&v->comparison, &v->history, &v->chains, &choice) ?:
-	      verdict_compare__find(&v->comparison, &v->history, &v->findings);
+	      verdict_compare__find(&v->comparison, &v->history, &v->findings) ?:
+	      (o->queues ? verdict_queues__find(&v->queues, &v->history) : 0);
 	if (err)
 		pr_err("There is not enough memory for the findings.\n");
 out_free:
@@ -483,15 +489,18 @@ int verdict__run(const struct verdict_options *o)
 		err = judge(&v, o);
 	}
 	if (!err && o->json) {
-		print_json(&v, o->compare);
+		print_json(&v, o);
 	} else if (!err) {
 		print_overhead(&v);
 		if (o->compare)
 			verdict_changes__print(&v.comparison, &v.history, &v.chains);
+		else if (o->queues)
+			verdict_queues__print(&v.queues, &v.history);
 		else
 			print_findings(&v.history, &v.findings);
 		print_notes(&v.history);
 	}
+	verdict_queues__exit(&v.queues);
 	verdict_compare__exit(&v.comparison);
 	verdict_findings__exit(&v.findings);
 	verdict_stack__exit();

@@ -10,6 +10,7 @@
  * @force: read files of others
  * @json: print JSON
  * @compare: tell what changed
+ * @queues: tell how long tasks waited for CPUs
  * @part: the part that is compared, as a range of time; NULL: it is chosen
  * @against: ranges of time that it is compared with; NULL: the rest
  */
@@ -18,6 +19,7 @@ struct verdict_options {
 	bool		force;
 	bool		json;
 	bool		compare;
+	bool		queues;
 	const char	*part;
 	const char	*against;
 };
