@@ -588,10 +588,12 @@ counts_delays()
 		delays, taken, longest = Counter(), Counter(), Counter()
 		cpus, edges = Counter(), []
 		ready, on, running, last_wait, broken = {}, {}, {}, {}, set()
-		runs, known = {}, set()
+		runs, known, racing = {}, set(), set()
 		def add(tid, cpu, time):
 		    since, queue, preempted = ready.pop(tid)
-		    last_wait[tid] = time - since
+		    # A wakeup while the task still had the CPU is lost to perf sched timehist.
+		    last_wait[tid] = None if tid in racing else time - since
+		    racing.discard(tid)
 		    # Of a task without a record before, it is not known whether it waited.
 		    if tid not in known:
 		        return
@@ -621,7 +623,9 @@ counts_delays()
 		            edges.append((time, cpu, 0, -1))
 		        running[cpu] = next_, time
 		        if prev:
-		            on.pop(prev, None)
+		            # It ran, and no record tells since when.
+		            if on.pop(prev, None) is None and prev in ready:
+		                broken.add(prev)
 		            known.add(prev)
 		            runs[prev, time // 1000] = last_wait.pop(prev, 0)
 		            # Woken before it has left the CPU: it can run on.
@@ -630,6 +634,7 @@ counts_delays()
 		                ready[prev] = time, cpu, True
 		            elif woken and time - woken[0] < 10 ** 6:
 		                ready[prev] = time, woken[1], False
+		                racing.add(prev)
 		        if next_:
 		            if next_ in ready:
 		                add(next_, cpu, time)
@@ -678,12 +683,13 @@ counts_delays()
 		checked = told_delays = 0
 		for text in open(tmp + '/timehist', errors='replace'):
 		    m = line.match(text)
-		    if not m or int(m[3]) in broken:
+		    # It forgets a task that exits, and does not know the name of what runs on.
+		    if not m or int(m[3]) in broken or re.search(r'\] +:\d+\[', text):
 		        continue
 		    end = int(m[1]) * 10 ** 6 + int(m[2])
 		    # Times are rounded to us.
 		    wait = [runs[at] for at in ((int(m[3]), end + d) for d in (0, -1, 1)) if at in runs]
-		    if not wait:
+		    if not wait or None in wait:
 		        continue
 		    got = round(float(m[4]) * 1e6)
 		    if min(abs(got - w) for w in wait) > 2000:
@@ -691,7 +697,7 @@ counts_delays()
 		    checked += 1
 		    told_delays += got > 10 ** 5
 		print('lines of timehist', checked, 'with delays', told_delays, 'CPUs', len(told['cpus']))
-		if checked < 100 or told_delays < 5:
+		if checked < 30 or told_delays < 3:
 		    sys.exit('too few')
 	END
 	fails 1 'exclude each other' perf verdict -i "$TMP/data" --run-queues --compare
