@@ -313,15 +313,22 @@ has_containers()
 	! grep "^$name=" "$TMP/labels" | grep -v "=$ID "
 }
 
+# The manifest of the dump $TMP/named names its container.
+name_container()
+{
+	local kept='{"name": "web", "pod": "shop-7d9", "pod_namespace": "shop"}'
+
+	cp "$TMP/container" "$TMP/named"
+	echo "{\"containers\": {\"$ID\": $kept}}" >"$TMP/named.json"
+}
+
 # The names come from the manifest next to a dump. They go with the name of the machine.
 has_names()
 {
 	local want=(container_name=web pod=shop-7d9 pod_namespace=shop)
 
 	[ "$1" != otlp ] || want=(container.name=web k8s.pod.name=shop-7d9 k8s.namespace.name=shop)
-	cp "$TMP/container" "$TMP/named"
-	echo '{"containers": {"'"$ID"'": {"name": "web", "pod": "shop-7d9", "pod_namespace": "shop"}}}' \
-		>"$TMP/named.json"
+	name_container
 	labels "$1" "$TMP/named" | grep -e name -e pod
 	for label in "${want[@]}"; do
 		[ "$(grep "^$label " "$TMP/labels" | cut -d' ' -f2)" = \
@@ -345,12 +352,12 @@ tells_container()
 		awk '/perf/ { print $2 }' | sort | uniq -c | sort -n | awk 'END { print $2 }')
 	grep -q "^container {'pid': '$program', 'cgroup': '$GROUP', 'container.id': '$ID', $(
 		)'k8s.pod.uid': '$POD'}" "$TMP/notes"
-	cp "$TMP/container" "$TMP/named"
-	echo '{"containers": {"'"$ID"'": {"name": "web", "pod": "shop-7d9", "pod_namespace": "shop"}}}' \
-		>"$TMP/named.json"
+	name_container
 	convert perfetto "$TMP/named"
-	"$READ" notes perfetto "$CONVERTED" | grep "'container.id': '$ID', 'container.name': 'web', $(
-		)'k8s.pod.uid': '$POD', 'k8s.pod.name': 'shop-7d9', 'k8s.namespace.name': 'shop'}"
+	"$READ" notes perfetto "$CONVERTED" >"$TMP/notes"
+	grep "'container.id': '$ID', 'container.name': 'web', $(
+		)'k8s.pod.uid': '$POD', 'k8s.pod.name': 'shop-7d9', $(
+		)'k8s.namespace.name': 'shop'}" "$TMP/notes"
 }
 
 has_origin()
