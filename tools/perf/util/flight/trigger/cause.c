@@ -66,7 +66,7 @@ static int set_cgroup_of_id(struct flight_cause *cause, u64 id)
 #else
 static int set_cgroup_of_id(struct flight_cause *cause __maybe_unused, u64 id __maybe_unused)
 {
-	return -ENOSYS;
+	return -EOPNOTSUPP;
 }
 #endif
 
