@@ -12,7 +12,8 @@ TIMES=${FLIGHT_TIMES:-1}
 EXPECT='^INFO: task stuck:[0-9]+ blocked for more than [0-9]+ seconds
 ^watchdog: BUG: soft lockup - CPU#1 stuck for [0-9]+s! \[spinner:[0-9]+\]
 ^rcu: INFO: ' \
-	CMD="FLIGHT_TIMES=$TIMES FLIGHT_FULL=${FLIGHT_FULL-} PERF_STALL=$BUILD/patched/test_modules/perf_stall.ko \
+	CMD="FLIGHT_TIMES=$TIMES FLIGHT_FULL=${FLIGHT_FULL-} \
+		PERF_STALL=$BUILD/patched/test_modules/perf_stall.ko \
 		$BUILD/patched/src/tools/perf/tests/shell/record_flight_reports.sh" \
 	VARIANT=patched ACCEL=single SMP=2 MEM='' APPEND=psi=0 ICOUNT='' \
 	TIMEOUT=$((300 * TIMES * ${SLACK:-1})) exec "$TOP/tools/testing/vm/vm.sh"

@@ -343,7 +343,8 @@ recorder_dumps()
 	kill $recorder
 	wait $recorder
 	cat rec.said rec.answer
-	grep 'rec.sample.*Z' rec.answer && grep -h 'dump of the package' rec.sample.*.json && [ "$(find . -name 'rec.sample.*Z' | wc -l)" = 2 ] || return
+	grep 'rec.sample.*Z' rec.answer && grep -h 'dump of the package' rec.sample.*.json &&
+		[ "$(find . -name 'rec.sample.*Z' | wc -l)" = 2 ] || return
 	set -- rec.sample.*Z
 	perf-flight script -i "$1" -F comm,time | head -n 5 | grep . &&
 		perf-flight script report incident -i "$1" -o /root/incident.html &&

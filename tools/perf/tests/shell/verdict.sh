@@ -343,8 +343,9 @@ tells_throttled()
 # tells_names ID: those in the manifest of a dump, cleaned of what a terminal would obey
 tells_names()
 {
-	printf '{"containers": {"%s": {"name": "%s", "pod": "shop-7d9", "pod_namespace": "shop"}}}\n' \
-		"$1" 'we\u001b[2Jb' >"$TMP/data.json"
+	local kept='{"name": "we\u001b[2Jb", "pod": "shop-7d9", "pod_namespace": "shop"}'
+
+	printf '{"containers": {"%s": %s}}\n' "$1" "$kept" >"$TMP/data.json"
 	judges_both
 	rm "$TMP/data.json"
 	[ "$(grep -c " is in container we?\[2Jb ($1) in namespace shop\$" "$TMP/text")" -ge 2 ]
@@ -672,8 +673,9 @@ if [ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ] &&
    grep -qw memory /sys/fs/cgroup/cgroup.controllers; then
 	check "tells that memory.max makes a task reclaim memory" once_of tells_reclaim
 	check "finds nothing where memory.max is not reached" once_of finds_no_reclaim
-	# How long it waits each time grows with what it has got, which takes a slow machine a while.
-	LENGTH=4 check "tells that memory.high holds a task back" once_of tells_throttled memory_high
+	# The more it has got, the longer it waits each time. A slow machine needs a while.
+	LENGTH=4 check "tells that memory.high holds a task back" \
+		once_of tells_throttled memory_high
 	check "tells that dirty pages hold writers back" once_of tells_throttled dirty_pages
 else
 	leave_out "tells that memory.max makes a task reclaim memory" \

@@ -13,8 +13,9 @@
  *
  * With PREEMPT_RT, softirqs are preempted: the CPU switches in them, and these are not counted.
  *
- * Only what is long is kept, and what is short if it comes as a storm, see close_storm(). The kernel itself gives softirqs 2 ms in a row, and those of the
- * network two ticks, which is 8 ms with 250 ticks a second. MIN_INTERRUPT is longer.
+ * Only what is long is kept, and what is short if it comes as a storm, see close_storm(). The
+ * kernel itself gives softirqs 2 ms in a row, and those of the network two ticks, which is 8 ms
+ * with 250 ticks a second. MIN_INTERRUPT is longer.
  *
  * A long handler within a softirq divides it into pieces, each of which counts if it is long.
  * Short ones within it are taken off at the begin of the piece: a nanosecond counts once.
