@@ -208,6 +208,16 @@ test_probes()
 	rm text
 }
 
+# The kernel takes words of a program's memory for return addresses. What is no code is not told.
+test_chains()
+{
+	perf script -i b -F ip 2>log >script
+	awk 'NF { print $1 }' script | sed -n 1,9p | xargs >text
+	[ "$(cat text)" = "ffffffff81000010 401000 0 402000 0 601000 0 0 0" ] ||
+		fail "call chain: $(cat text)"
+	rm text script
+}
+
 test_keep()
 {
 	copies -q --keep comm -i a -o k
@@ -567,6 +577,7 @@ test_secrets
 test_tokens
 test_reading
 test_probes
+test_chains
 test_keep
 test_no_manifest
 test_names

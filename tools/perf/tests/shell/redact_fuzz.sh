@@ -28,7 +28,8 @@ fuzz_build redact -I"$perf/util" -I"$perf" \
 	-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
 	-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
 	"$perf/tests/fuzz/redact.c" \
-	"$redact"/{words,formats,raw,known,sample,events,records,features,stream,recording}.c \
+	"$redact"/{words,formats,raw,known,sample,code,events,records,features,stream}.c \
+	"$redact"/recording.c \
 	"$perf"/util/sample-layout.c \
 	"$tools"/lib/{ctype,rbtree,string,vsprintf,zalloc,hweight}.c "${zstd[@]}"
 corpus=${FUZZ_CORPUS:-$FUZZ_DIR/corpus}/redact

@@ -6,7 +6,8 @@
  *
  * The copy has this order whatever that of the recording is. What the header tells is read
  * into memory: it follows the number of events and tracepoints. Records are copied one by one,
- * see stream.c. Sizes and places are those of an untrusted file: each is checked against the
+ * see stream.c. If samples have call chains, they are read twice: a mapping may come behind
+ * the samples in it. Sizes and places are those of an untrusted file: each is checked against the
  * size of the file before it is used, and sections that overlap cannot make more ids than the
  * file has words.
  */
@@ -268,6 +269,7 @@ void redact_recording__close(struct redact_recording *r)
 {
 	redact_events__exit(&r->events);
 	redact_formats__exit(&r->formats);
+	redact_code__exit(&r->code);
 	zfree(&r->tracing);
 }
 
@@ -365,6 +367,15 @@ static int write_features(const struct redact_recording *r, const struct redact_
 	return err;
 }
 
+static bool has_chains(const struct redact_recording *r)
+{
+	for (size_t i = 0; i < r->events.nr; i++) {
+		if (r->events.events[i].attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+			return true;
+	}
+	return false;
+}
+
 static int write_all(struct redact_recording *r, const struct redact_words *w, FILE *f)
 {
 	struct perf_file_header header = {
@@ -373,10 +384,17 @@ static int write_all(struct redact_recording *r, const struct redact_words *w, F
 		.attr_size	= sizeof(struct perf_event_attr) + sizeof(struct perf_file_section),
 	};
 	struct redact_stream stream = {
-		.events = &r->events, .w = w, .counts = &r->counts, .f = f,
+		.events = &r->events, .w = w, .code = &r->code, .counts = &r->counts,
 	};
-	int err;
+	int err = 0;
 
+	if (has_chains(r))
+		err = redact_stream__copy(&stream, r->fd, r->header.data.offset,
+					  r->header.data.size);
+	if (err)
+		return err;
+	redact_code__finish(&r->code);
+	stream.f = f;
 	fwrite(&header, sizeof(header), 1, f);
 	write_ids(r, f);
 	write_attrs(r, &header, f);

@@ -2,6 +2,7 @@
 #ifndef __PERF_REDACT_RECORDING_H
 #define __PERF_REDACT_RECORDING_H
 
+#include "code.h"
 #include "events.h"
 #include "formats.h"
 #include "records.h"
@@ -22,6 +23,7 @@ struct redact_words;
  * @tracing: the section HEADER_TRACING_DATA, written anew
  * @tracing_size: its size
  * @events: its events
+ * @code: where its programs had code
  * @counts: of what became of its records
  */
 struct redact_recording {
@@ -33,6 +35,7 @@ struct redact_recording {
 	char				*tracing;
 	size_t				tracing_size;
 	struct redact_events		events;
+	struct redact_code		code;
 	struct redact_counts		counts;
 };
 

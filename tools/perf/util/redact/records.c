@@ -29,6 +29,7 @@
 /* A record that is written anew */
 struct copy {
 	const struct redact_words	*w;
+	const struct redact_code	*code;
 	const struct redact_event	*event;
 	struct perf_event_header	header;
 	const char			*in;
@@ -131,7 +132,7 @@ static size_t put_cgroup(struct copy *c)
 
 static size_t put_sample(struct copy *c)
 {
-	return redact_sample__put(c->event, c->w, c->in, c->header.size, c->out);
+	return redact_sample__put(c->event, c->w, c->code, c->in, c->header.size, c->out);
 }
 
 static size_t put_read(struct copy *c)
@@ -280,6 +281,7 @@ static size_t put_record(struct copy *c, const struct rule *rule)
  * redact_record__put - write a record anew
  * @events: of the recording
  * @w: the words
+ * @code: where programs had code
  * @counts: of what became of the records
  * @record: the record, of at least the size of its header
  * @out: where to write it, with room for twice %REDACT_RECORD_MAX bytes
@@ -287,9 +289,10 @@ static size_t put_record(struct copy *c, const struct rule *rule)
  * Return: bytes that were written; 0 if it is left out.
  */
 size_t redact_record__put(const struct redact_events *events, const struct redact_words *w,
-			  struct redact_counts *counts, const void *record, void *out)
+			  const struct redact_code *code, struct redact_counts *counts,
+			  const void *record, void *out)
 {
-	struct copy c = { .w = w, .in = record, .out = out };
+	struct copy c = { .w = w, .code = code, .in = record, .out = out };
 	const struct rule *rule;
 	size_t size;
 

@@ -5,6 +5,7 @@
 #include <linux/types.h>
 #include <stddef.h>
 
+struct redact_code;
 struct redact_event;
 struct redact_events;
 struct redact_words;
@@ -31,7 +32,8 @@ struct redact_counts {
 };
 
 size_t redact_record__put(const struct redact_events *events, const struct redact_words *w,
-			  struct redact_counts *counts, const void *record, void *out);
+			  const struct redact_code *code, struct redact_counts *counts,
+			  const void *record, void *out);
 size_t redact_build_id__put(const struct redact_words *w, const void *record, size_t size,
 			    void *out);
 const char *redact_record__name(unsigned int type);

@@ -13,6 +13,7 @@
  *	raw.c		the data of their samples
  *	known.c		the list of their fields
  *	sample.c	samples
+ *	code.c		which addresses of their call chains are of code
  *	records.c	all records
  *	events.c	the event that a record is of
  *	features.c	sections of the header

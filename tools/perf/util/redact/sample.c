@@ -4,16 +4,18 @@
  *
  * Its parts come in the order of evsel__parse_sample(), whose fields these are:
  *
- *	id, task, time, CPU, period, counts, call chain, branches, weight, source of
- *	the data, transaction, cgroup, page sizes	stay
+ *	id, task, time, CPU, period, counts, branches, weight, source of the data,
+ *	transaction, cgroup, page sizes			stay
+ *	call chain					what is no address of code becomes zeros
  *	addresses of data, virtual and physical		become zeros
  *	data of a tracepoint				see formats.c
  *	other raw data					become four zeros
  *	registers and stacks of tasks, AUX		are left out, also of sample_type
  *
- * Instruction addresses make the shape of call graphs, and stay.
+ * Addresses of instructions make the shape of call graphs, and stay.
  */
 #include "sample.h"
+#include "code.h"
 #include "events.h"
 #include "formats.h"
 
@@ -213,6 +215,42 @@ static void copy_branches(struct copy *c, u64 branch_type)
 		copy_words(c, nr);
 }
 
+/* The address of the instruction, which comes first or behind the id */
+static u64 peek_ip(const struct copy *c, u64 type)
+{
+	size_t place = type & PERF_SAMPLE_IDENTIFIER ? sizeof(u64) : 0;
+	u64 ip = 0;
+
+	if (type & PERF_SAMPLE_IP && c->left >= place + sizeof(ip))
+		memcpy(&ip, c->in + place, sizeof(ip));
+	return ip;
+}
+
+/*
+ * Addresses of user space are what a program has in its memory, see code.c. A chain does not
+ * leave user space again, so what looks like another context there is such a word, too.
+ */
+static void copy_chain(struct copy *c, const struct redact_code *code, u64 ip)
+{
+	bool is_of_kernel = false, is_of_user = false;
+	u64 nr = copy_word(c);
+
+	if (nr > c->left / sizeof(u64))
+		c->is_bad = true;
+	while (!c->is_bad && nr--) {
+		u64 word = take_word(c);
+
+		if (!is_of_user && word >= (u64)PERF_CONTEXT_MAX) {
+			is_of_user = word == (u64)PERF_CONTEXT_USER;
+			is_of_kernel = word == (u64)PERF_CONTEXT_KERNEL ||
+				       word == (u64)PERF_CONTEXT_HV;
+		} else if (!is_of_kernel && word != ip && !redact_code__has(code, word)) {
+			word = 0;
+		}
+		put(c, &word, sizeof(word));
+	}
+}
+
 static void skip_registers(struct copy *c, u64 mask)
 {
 	if (take_word(c))
@@ -230,7 +268,7 @@ static void skip_stack(struct copy *c)
 }
 
 static void copy_parts(struct copy *c, const struct redact_event *event,
-		       const struct redact_words *w)
+		       const struct redact_words *w, const struct redact_code *code)
 {
 	const struct perf_event_attr *attr = &event->attr;
 	u64 type = attr->sample_type;
@@ -238,6 +276,7 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
 			     PERF_SAMPLE_TIME);
 	u64 behind = type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
 			     PERF_SAMPLE_PERIOD);
+	u64 ip = peek_ip(c, type);
 
 	copy_words(c, nr_bits(before));
 	if (type & PERF_SAMPLE_ADDR)
@@ -246,7 +285,7 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
 	if (type & PERF_SAMPLE_READ)
 		copy_read(c, attr->read_format);
 	if (type & PERF_SAMPLE_CALLCHAIN)
-		copy_words(c, copy_word(c));
+		copy_chain(c, code, ip);
 	if (type & PERF_SAMPLE_RAW)
 		copy_raw(c, event, w);
 	if (type & PERF_SAMPLE_BRANCH_STACK)
@@ -271,6 +310,7 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
  * redact_sample__put - write a sample anew
  * @event: of the sample
  * @w: the words
+ * @code: where programs had code
  * @record: the sample
  * @size: its size
  * @out: where to write it, with room for %REDACT_RECORD_MAX bytes
@@ -278,7 +318,8 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
  * Return: bytes that were written, or 0 if the sample is damaged.
  */
 size_t redact_sample__put(const struct redact_event *event, const struct redact_words *w,
-			  const void *record, size_t size, void *out)
+			  const struct redact_code *code, const void *record, size_t size,
+			  void *out)
 {
 	struct perf_event_header header;
 	struct copy c = {
@@ -288,7 +329,7 @@ size_t redact_sample__put(const struct redact_event *event, const struct redact_
 		.room	= REDACT_RECORD_MAX - sizeof(header),
 	};
 
-	copy_parts(&c, event, w);
+	copy_parts(&c, event, w, code);
 	if (c.is_bad)
 		return 0;
 	memcpy(&header, record, sizeof(header));

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct redact_code;
 struct redact_event;
 struct redact_words;
 
@@ -22,7 +23,8 @@ struct redact_words;
 #define REDACT_RECORD_MAX	65528
 
 size_t redact_sample__put(const struct redact_event *event, const struct redact_words *w,
-			  const void *record, size_t size, void *out);
+			  const struct redact_code *code, const void *record, size_t size,
+			  void *out);
 size_t redact_read__size(const struct perf_event_attr *attr, const void *data, size_t room);
 
 #endif /* __PERF_REDACT_SAMPLE_H */

@@ -13,6 +13,7 @@
  * without it, most of the recording would be missing.
  */
 #include "stream.h"
+#include "code.h"
 #include "records.h"
 #include "sample.h"
 #include "../debug.h"
@@ -87,10 +88,13 @@ static int fill(struct window *win, size_t size)
 
 static int put_record(struct window *win, const void *record)
 {
-	size_t size = redact_record__put(win->s->events, win->s->w, win->s->counts, record,
-					 win->out);
+	const struct redact_stream *s = win->s;
+	size_t size;
 
-	return size && fwrite(win->out, size, 1, win->s->f) != 1 ? -errno ?: -EIO : 0;
+	if (!s->f)
+		return redact_code__add(s->code, record);
+	size = redact_record__put(s->events, s->w, s->code, s->counts, record, win->out);
+	return size && fwrite(win->out, size, 1, s->f) != 1 ? -errno ?: -EIO : 0;
 }
 
 #ifdef HAVE_ZSTD_SUPPORT
@@ -206,7 +210,8 @@ static int skip_trace(struct window *win, const struct perf_event_header *header
 	kept -= header->size;
 	if (size > kept + win->left)
 		return refuse(pos, "a trace is longer than the recording");
-	win->s->counts->omitted[PERF_RECORD_AUXTRACE]++;
+	if (win->s->f)
+		win->s->counts->omitted[PERF_RECORD_AUXTRACE]++;
 	if (size <= kept) {
 		win->begin += header->size + size;
 		return 0;
@@ -252,7 +257,7 @@ static int put_next(struct window *win)
 }
 
 /**
- * redact_stream__copy - write the records of a recording anew
+ * redact_stream__copy - write the records of a recording anew, or learn from them
  * @s: what it takes
  * @fd: the file
  * @offset: of the records in it

@@ -5,20 +5,23 @@
 #include <linux/types.h>
 #include <stdio.h>
 
+struct redact_code;
 struct redact_counts;
 struct redact_events;
 struct redact_words;
 
 /**
- * struct redact_stream - what it takes to copy the records of a recording
+ * struct redact_stream - what it takes to read the records of a recording
  * @events: of the recording
  * @w: the words
+ * @code: where programs had code; without @f, it is learnt from the records
  * @counts: of what became of the records
- * @f: where the records go
+ * @f: where the records go, or NULL
  */
 struct redact_stream {
 	const struct redact_events	*events;
 	const struct redact_words	*w;
+	struct redact_code		*code;
 	struct redact_counts		*counts;
 	FILE				*f;
 };

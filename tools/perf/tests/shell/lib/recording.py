@@ -34,6 +34,11 @@ SAMPLE_ID_ALL = 1 << 18
 KERNEL, USER = 1, 2
 HARDWARE, SOFTWARE, TRACEPOINT, BREAKPOINT, PMU = 0, 1, 2, 5, 77
 
+# Of the kernel; of user space: code, also of a mapping that is told later, words that a program
+# without frame pointers has in its memory, in mappings without code, or that look like a context
+CHAIN = (2 ** 64 - 128, 0xffffffff81000010, 2 ** 64 - 512, 0x401000, HUSH, 0x402000, HUSH32,
+         0x601000, 0x701000, 2 ** 64 - 128, HUSH)
+
 # Bytes of the fields of an event's id at the end of its other records
 ID_FIELDS = (TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER)
 
@@ -106,7 +111,7 @@ class Event:
         put(PERIOD, 'Q', 100 + time)
         if t & READ:
             out += self.read()
-        put(CALLCHAIN, 'QQQQ', 3, 2 ** 64 - 512, 0x401000, 0x402000)
+        put(CALLCHAIN, '%dQ' % (len(CHAIN) + 1), len(CHAIN), *CHAIN)
         if t & RAW:
             size = len(raw) + (-(len(raw) + 4) % 8)
             out += struct.pack('<I', size) + raw.ljust(size, b'\0')
@@ -292,9 +297,9 @@ def mmap(name, start=0x400000, pid=10):
     return struct.pack('<iiQQQ', pid, pid + 1, start, 0x10000, 0) + text(name)
 
 
-def mmap2(name, start=0x400000, ids=b'hush' * 6):
+def mmap2(name, start=0x400000, ids=b'hush' * 6, prot=5):
     return struct.pack('<iiQQQ', 10, 11, start, 0x10000, 0) + ids.ljust(24, b'\0') + \
-        struct.pack('<II', 5, 2) + text(name)
+        struct.pack('<II', prot, 2) + text(name)
 
 
 def secret_records(e):
@@ -322,6 +327,8 @@ def secret_records(e):
     yield e.record(10, mmap2('/usr/bin/hush-build-id', ids=bytes((20, 0, 0, 0)) + b'hush' * 5),
                    USER | 1 << 14)
     yield e.record(10, mmap2('[vdso]', 0x7ff000000000), USER)
+    yield e.record(10, mmap2('/hush/data', HUSH32 & ~0xffff, prot=1), USER)
+    yield e.record(1, mmap('/hush/data', 0x700000), USER | 1 << 13)
     yield e.record(11, struct.pack('<QQQ', HUSH, HUSH, 0))
     yield e.record(12, struct.pack('<ii', HUSH32, HUSH32))
     yield e.record(13, struct.pack('<Q', 2) + b'hush' * 2)
@@ -402,7 +409,8 @@ def bad_samples(events):
     records += record(9, b'hush' * 8)
     records += events[0].record(10, b'hush' * 2)
     # Of an event that the file does not have
-    return records + Event(SOFTWARE, 0, COMMON, 99).sample(3000002)
+    records += Event(SOFTWARE, 0, COMMON, 99).sample(3000002)
+    return records + events[0].record(1, mmap('/hush/later', 0x600000), USER)
 
 
 def make(path):
