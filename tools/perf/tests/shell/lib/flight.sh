@@ -20,10 +20,12 @@ flight_cleanup()
 	if mountpoint -q "$TMP/full"; then
 		umount "$TMP/full"
 	fi
-	if [ -e "$TMP/cgroups" ]; then
+	# Nothing else is ever removed, whatever the list has.
+	if [ -e "$TMP/made-cgroups" ]; then
 		while read -r dir; do
-			find "$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || true
-		done <"$TMP/cgroups"
+			[[ $dir == /sys/fs/cgroup/[!/.]* && $dir != */..* ]] || continue
+			find "$dir" -xdev -depth -type d -exec rmdir {} \; 2>/dev/null || true
+		done <"$TMP/made-cgroups"
 	fi
 	rm -rf "$TMP"
 }
@@ -113,7 +115,7 @@ make_cgroup()
 	mkdir -p /sys/fs/cgroup
 	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 	CGROUP=/sys/fs/cgroup/$1
-	echo "/sys/fs/cgroup/${1%%/*}" >>"$TMP/cgroups"
+	echo "/sys/fs/cgroup/${1%%/*}" >>"$TMP/made-cgroups"
 	mkdir -p "$CGROUP"
 }
 
