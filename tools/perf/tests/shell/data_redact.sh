@@ -211,11 +211,11 @@ test_probes()
 # The kernel takes words of a program's memory for return addresses. What is no code is not told.
 test_chains()
 {
-	perf script -i b -F ip 2>log >script
-	awk 'NF { print $1 }' script | sed -n 1,9p | xargs >text
+	perf script -i b -F ip >chains 2>log
+	awk 'NF { print $1 }' chains | sed -n 1,9p | xargs >text
 	[ "$(cat text)" = "ffffffff81000010 401000 0 402000 0 601000 0 0 0" ] ||
 		fail "call chain: $(cat text)"
-	rm text script
+	rm text chains
 }
 
 test_keep()
@@ -534,21 +534,35 @@ test_refusals()
 	rm n
 }
 
+# cheap FILE KIB: it is copied to q in 20 seconds, with that much memory
+cheap()
+{
+	python3 - "$@" <<-'END' || fail "$1: too slow, or too large"
+		import resource, subprocess, sys
+		resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+		run = subprocess.run(['perf', 'data', 'redact', '-i', sys.argv[1], '-o', 'q'],
+		                     stdin=subprocess.DEVNULL, capture_output=True)
+		used = resource.getrusage(resource.RUSAGE_CHILDREN)
+		print(run.stderr.decode(), '%.2f s, %d KiB' % (used.ru_utime, used.ru_maxrss))
+		sys.exit(run.returncode or used.ru_maxrss > int(sys.argv[2]))
+	END
+}
+
 # The time grows with the recording, and the memory does not.
 test_large()
 {
 	recording make-large large 20000
-	python3 - <<-'END' || fail "too slow, or too large"
-		import resource, subprocess, sys
-		resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-		run = subprocess.run(['perf', 'data', 'redact', '-i', 'large', '-o', 'q'],
-		                     stdin=subprocess.DEVNULL, capture_output=True)
-		used = resource.getrusage(resource.RUSAGE_CHILDREN)
-		print(run.stderr.decode(), '%.2f s, %d KiB' % (used.ru_utime, used.ru_maxrss))
-		sys.exit(run.returncode or used.ru_maxrss > 65536)
-	END
+	cheap large 65536
 	tells '' q
 	rm large q
+}
+
+# Nor can a recording make its own ids expensive.
+test_collisions()
+{
+	recording make-collisions c
+	cheap c 131072
+	rm c q
 }
 
 test_companions()
@@ -593,6 +607,7 @@ test_compressed
 test_old_events
 test_refusals
 test_large
+test_collisions
 test_companions
 test_help
 only a a.json b b.json

@@ -13,6 +13,7 @@
 #include "events.h"
 #include "formats.h"
 #include "sample.h"
+#include "words.h"
 #include "../debug.h"
 #include "../sample-layout.h"
 
@@ -26,6 +27,9 @@
 
 /* Room in the table for each id */
 #define TABLE_FACTOR	2
+
+/* What the key makes the factor of */
+#define FACTOR		1
 
 struct redact_id {
 	u64	id;
@@ -81,10 +85,13 @@ int redact_events__add(struct redact_events *events, const void *attr, size_t si
 	return check_attr(&event->attr);
 }
 
+/*
+ * Ids are numbers in a row, or what a hostile file has: it cannot know which of them are put
+ * at the same place.
+ */
 static size_t place_of(const struct redact_events *events, u64 id)
 {
-	/* Ids are numbers in a row: spread them. */
-	return (id * 0x9e3779b97f4a7c15ULL >> 20) & (events->table_size - 1);
+	return id * events->factor >> events->shift;
 }
 
 static struct redact_id *find_place(const struct redact_events *events, u64 id)
@@ -114,20 +121,24 @@ static void enter_ids(struct redact_events *events, size_t nr)
  * redact_events__finish - all events have been added
  * @events: the events
  * @formats: of tracepoints, which must stay
+ * @w: the words
  *
  * Return: 0 or -ENOMEM.
  */
-int redact_events__finish(struct redact_events *events, const struct redact_formats *formats)
+int redact_events__finish(struct redact_events *events, const struct redact_formats *formats,
+			  const struct redact_words *w)
 {
 	size_t nr = 1;
 
 	for (size_t i = 0; i < events->nr; i++)
 		nr += events->events[i].nr_ids;
-	for (events->table_size = 1; events->table_size < nr * TABLE_FACTOR;)
+	for (events->table_size = 2; events->table_size < nr * TABLE_FACTOR;)
 		events->table_size *= 2;
 	events->table = calloc(events->table_size, sizeof(*events->table));
 	if (!events->table)
 		return -ENOMEM;
+	events->factor = redact_words__address(w, FACTOR) | 1;
+	events->shift = 64 - __builtin_ctzll(events->table_size);
 	for (size_t i = 0; i < events->nr; i++) {
 		struct redact_event *event = &events->events[i];
 

@@ -9,6 +9,7 @@
 struct perf_event_header;
 struct redact_format;
 struct redact_formats;
+struct redact_words;
 
 /**
  * struct redact_event - an event of a recording
@@ -32,17 +33,22 @@ struct redact_event {
  * @nr: number of these
  * @table: finds an event by an id
  * @table_size: places in @table, a power of two
+ * @factor: spreads the ids over them; drawn for each copy
+ * @shift: leaves as many bits as there are places
  */
 struct redact_events {
 	struct redact_event	*events;
 	size_t			nr;
 	struct redact_id	*table;
 	size_t			table_size;
+	u64			factor;
+	int			shift;
 };
 
 int redact_events__add(struct redact_events *events, const void *attr, size_t size,
 		       const void *ids, size_t nr_ids);
-int redact_events__finish(struct redact_events *events, const struct redact_formats *formats);
+int redact_events__finish(struct redact_events *events, const struct redact_formats *formats,
+			  const struct redact_words *w);
 void redact_events__exit(struct redact_events *events);
 const struct redact_event *redact_events__find(const struct redact_events *events,
 					       const struct perf_event_header *header,

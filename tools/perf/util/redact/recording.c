@@ -211,7 +211,7 @@ static int read_event(struct redact_recording *r, const char *entry, size_t size
 	return err;
 }
 
-static int read_events(struct redact_recording *r)
+static int read_events(struct redact_recording *r, const struct redact_words *w)
 {
 	u64 stride = r->header.attr_size, words = r->size / sizeof(u64), nr;
 	void *data = NULL;
@@ -227,7 +227,7 @@ static int read_events(struct redact_recording *r)
 	for (u64 i = 0; i < nr && !err; i++)
 		err = read_event(r, data + i * stride, size, &words);
 	free(data);
-	return err ?: redact_events__finish(&r->events, &r->formats);
+	return err ?: redact_events__finish(&r->events, &r->formats, w);
 }
 
 /**
@@ -259,7 +259,7 @@ int redact_recording__open(struct redact_recording *r, struct redact_words *w, i
 	if (!err)
 		err = read_formats(r, w);
 	if (!err)
-		err = read_events(r);
+		err = read_events(r, w);
 	if (err == -ENOMEM)
 		pr_err("There is not enough memory.\n");
 	return err;

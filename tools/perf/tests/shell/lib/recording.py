@@ -7,6 +7,8 @@ format of a recording has room for it: so what a copy tells is found by a search
 
   make FILE            a recording, and its manifest FILE.json
   make-readable FILE   its records and features that every perf can read
+  make-words FILE      call chains with words of memory in them, for all of perf
+  make-collisions FILE an event with ids that a simple hash table puts at one place
   make-old FILE        of events without PERF_SAMPLE_IDENTIFIER and sample_id_all
   make-compressed FILE, make-compressed2 FILE
                        a recording whose records are compressed, but not by zstd
@@ -111,7 +113,8 @@ class Event:
         put(PERIOD, 'Q', 100 + time)
         if t & READ:
             out += self.read()
-        put(CALLCHAIN, '%dQ' % (len(CHAIN) + 1), len(CHAIN), *CHAIN)
+        chain = self.more.get('chain', CHAIN)
+        put(CALLCHAIN, '%dQ' % (len(chain) + 1), len(chain), *chain)
         if t & RAW:
             size = len(raw) + (-(len(raw) + 4) % 8)
             out += struct.pack('<I', size) + raw.ljust(size, b'\0')
@@ -250,10 +253,11 @@ def feature_data(number):
     return known.get(number, string('hush feature %d' % number))
 
 
-def recording(events, records, features):
+def recording(events, records, features, ids=None):
     """A file: header, ids, attributes, records, table of features, features"""
-    ids = b''.join(struct.pack('<Q', e.id) for e in events)
-    attrs = b''.join(e.attr() + struct.pack('<QQ', 104 + 8 * i, 8)
+    size = len(ids) if ids else 8
+    ids = ids or b''.join(struct.pack('<Q', e.id) for e in events)
+    attrs = b''.join(e.attr() + struct.pack('<QQ', 104 + size * i, size)
                      for i, e in enumerate(events))
     bits = bytearray(32)
     for number in features:
@@ -463,6 +467,14 @@ def make_readable(path):
         f.write(recording(events, records + good_samples(events), (1, 2, 3, 4, 5, 6, 7)))
 
 
+def make_words(path):
+    e = Event(SOFTWARE, 0, COMMON | CALLCHAIN, 1, chain=CHAIN[2:7])
+    records = e.record(3, struct.pack('<ii', 10, 10) + text('program')) + \
+        e.record(10, mmap2('/usr/bin/program'), USER) + e.sample(1000) + e.sample(2000)
+    with open(path, 'wb') as f:
+        f.write(recording([e], records, []))
+
+
 def make_packed(path, kind):
     """A frame of zstd needs no compression: its blocks have their bytes as they are."""
     events = made_events()
@@ -500,6 +512,15 @@ def make_newer(path):
         f.write(recording([e], record(300, hush('newer', 40)) * 3, []))
 
 
+def make_collisions(path):
+    """Times the usual odd factor, they are small numbers."""
+    inverse = pow(0x9e3779b97f4a7c15, -1, 2 ** 64)
+    ids = [n * inverse % 2 ** 64 for n in range(1, 400000)]
+    e = Event(SOFTWARE, 0, COMMON, ids[-1])
+    with open(path, 'wb') as f:
+        f.write(recording([e], e.sample(1000), [], struct.pack('<%dQ' % len(ids), *ids)))
+
+
 def make_large(path, number):
     e = Event(SOFTWARE, 0, COMMON, 1)
     name = '/usr/lib/' + (HOST + '-') * 400
@@ -529,6 +550,10 @@ def main():
         make_readable(path)
     elif command == 'make-newer':
         make_newer(path)
+    elif command == 'make-collisions':
+        make_collisions(path)
+    elif command == 'make-words':
+        make_words(path)
     elif command.startswith('make-packed'):
         make_packed(path, 83 if command[-1] == '2' else 81)
     elif command.startswith('make-compressed'):
