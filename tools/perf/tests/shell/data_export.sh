@@ -576,6 +576,23 @@ redacts()
 	[ "$(told "$1" --redact=all "${all[@]}")" = 'program ' ]
 }
 
+# Words of a program's memory that the kernel has taken for return addresses
+redacts_words()
+{
+	local hush=68737568 hushhush=6873756868737568
+
+	python3 "$(dirname "$0")/lib/recording.py" make-words "$TMP/words"
+	perf data convert --to-"$1" "$TMP/told" -f -i "$TMP/words"
+	"$READ" unmapped "$1" "$TMP/told" | tee "$TMP/addresses"
+	grep -qw $hush "$TMP/addresses"
+	grep -qw $hushhush "$TMP/addresses"
+	"$READ" sums "$1" "$TMP/told" >"$TMP/expected"
+	perf data convert --to-"$1" "$TMP/told" -f -i "$TMP/words" --redact=args
+	[ "$("$READ" unmapped "$1" "$TMP/told")" = 0 ]
+	"$READ" sums "$1" "$TMP/told" >"$TMP/sums"
+	same "$TMP/expected" "$TMP/sums"
+}
+
 # The arguments of a tracepoint: a path in one, or all of them
 redacts_arguments()
 {
@@ -658,6 +675,7 @@ for format in pprof otlp perfetto; do
 		leave_out "$format: inlined functions" "there is no compiler"
 		leave_out "$format: what does not leave the machine" "there is no compiler"
 	fi
+	check "$format: words of memory are left out" redacts_words $format
 	check "$format: files and build-ids" has_build_ids $format
 done
 # The record that add_cgroup() adds is found only if the samples have the same number.

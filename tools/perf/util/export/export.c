@@ -241,6 +241,7 @@ static int convert(struct export *ex, const struct export_options *opts)
 	if (err)
 		return err;
 	ex->tables.redact_home = ex->redact & EXPORT_REDACT_HOME;
+	ex->tables.redact_args = ex->redact & EXPORT_REDACT_ARGS;
 	export_origin__redact(&ex->origin, ex->redact);
 	err = pb_out__open(&ex->out, opts->output, opts->force);
 	if (err)

@@ -6,7 +6,8 @@
 
 /**
  * enum export_redact - what is left out of a conversion
- * @EXPORT_REDACT_ARGS: arguments of tracepoints, and the reason of a trigger, which may have them
+ * @EXPORT_REDACT_ARGS: arguments of tracepoints, the reason of a trigger, which may have them,
+ *	and addresses in no mapping, which may be words of a program's memory
  * @EXPORT_REDACT_HOME: directories below home directories
  * @EXPORT_REDACT_HOST: names of the machine, and of its containers and pods
  */

@@ -263,10 +263,14 @@ static u32 add_location(struct export_tables *t, struct map *map, u64 ip,
 			     sizeof(key.location) + nr_lines * sizeof(*lines), NULL);
 }
 
-/* A frame that nothing was inlined into */
-static u32 find_location(struct export_tables *t, struct map *map, struct symbol *sym, u64 ip)
+/*
+ * A frame that nothing was inlined into. In a program without frame pointers, the kernel takes
+ * words of its memory for return addresses. These are in no mapping.
+ */
+static u32 find_location(struct export_tables *t, struct map *map, struct symbol *sym, u64 addr)
 {
 	unsigned long object = map ? (unsigned long)RC_CHK_ACCESS(map) : 0;
+	u64 ip = map || !t->redact_args ? addr : 0;
 	u64 hash = (ip ^ object >> 4) * 0x9e3779b97f4a7c15ULL;
 	struct cached_frame *c = &t->cache->frames[hash >> 52];
 	struct export_line line;

@@ -92,6 +92,7 @@ struct frame_cache;
 /**
  * struct export_tables - each of these once
  * @redact_home: leave out the directories below home directories
+ * @redact_args: leave out addresses that are in no mapping
  * @strings: valid UTF-8
  * @functions: of struct export_function
  * @mappings: of struct export_mapping
@@ -108,6 +109,7 @@ struct frame_cache;
  */
 struct export_tables {
 	bool			redact_home;
+	bool			redact_args;
 	struct interner		strings;
 	struct interner		functions;
 	struct interner		mappings;

@@ -257,6 +257,21 @@ class Perfetto:
             self.generic.append((g.text(1), values))
 
 
+def unmapped(kind, data):
+    """Addresses that are in no file."""
+    if kind == 'pprof':
+        found = [l.one(3) for l in Message(data).messages(4) if not l.one(2)]
+    elif kind == 'otlp':
+        found = [l.one(2) for l in Message(data).messages(2)[0].messages(2)[1:] if not l.one(1)]
+    else:
+        found = []
+        for interned in Perfetto(data).sequences.values():
+            none = {n for n, m in interned['mapping'].items()
+                    if not interned['path'][m.numbers(7)[0]].text(2)}
+            found += [f.one(4) for f in interned['frame'].values() if f.one(3) in none]
+    return sorted(set(found))
+
+
 def read(kind, data):
     """(samples, mappings) of a file."""
     if data[:2] == b'\x1f\x8b':
@@ -307,6 +322,9 @@ def main():
             print(len(trace.snapshots))
         else:
             print(sum(len(s['stack']) for s in trace.sequences.values()))
+        return
+    if what == 'unmapped':
+        print(*('%x' % address for address in unmapped(kind, data)))
         return
     samples, mappings = read(kind, data)
     if what == 'sums':
