@@ -102,6 +102,14 @@ def without_homes(value):
     return value[:found.end()] + rest
 
 
+def without_containers(value):
+    """value, and all in it, without the names of containers and pods"""
+    if isinstance(value, dict):
+        return {key: without_containers(item) for key, item in value.items()
+                if key not in ('containers', 'container_name', 'pod', 'pod_namespace')}
+    return [without_containers(item) for item in value] if isinstance(value, list) else value
+
+
 class Table:
     """Numbers things in the order in which they come."""
 
@@ -531,6 +539,7 @@ class Machine:
             for name in ('host', 'boot_id'):
                 self.manifest.pop(name, None)
             self.header.pop('hostname', None)
+            self.verdict = without_containers(self.verdict)
         if 'home' in what:
             self.manifest = without_homes(self.manifest)
             self.header = without_homes(self.header)
