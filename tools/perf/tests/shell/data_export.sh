@@ -506,6 +506,31 @@ replaces()
 	not ls "$TMP"/old.*
 }
 
+# A new file has a name when it is complete, and only its owner can read it.
+names_whole_files()
+{
+	local pid
+
+	perf data convert --to-perfetto "$TMP/whole" -i "$TMP/container"
+	[ "$(stat -c %a "$TMP/whole")" = 600 ]
+	mkdir "$TMP/dir"
+	mkfifo "$TMP/slow"
+	perf data convert --to-perfetto "$TMP/dir/part" -i - <"$TMP/slow" &
+	pid=$!
+	exec 8>"$TMP/slow"
+	# Many times what a buffer of stdio has, but not all
+	head -c "$(($(stat -c %s "$TMP/container") / 2))" "$TMP/container" >&8
+	[ -z "$(ls -A "$TMP/dir")" ]
+	kill -KILL $pid
+	wait $pid || true
+	exec 8>&-
+	[ -z "$(ls -A "$TMP/dir")" ]
+	: >"$TMP/dir/part"
+	fails_somehow 'part exists. Use --force' \
+		perf data convert --to-perfetto "$TMP/dir/part" -i "$TMP/container"
+	[ ! -s "$TMP/dir/part" ]
+}
+
 # A pipe is read without -i, and one that was saved is not overwritten.
 reads_pipes()
 {
@@ -704,6 +729,7 @@ check "otlp: memory follows the stacks" bounds_memory otlp
 check "perfetto: memory follows the stacks" bounds_memory perfetto
 check "compressed, and by pipes" compresses
 check "a file is replaced as a whole" replaces
+check "a file has a name when it is complete" names_whole_files
 check "pipes, without -i and saved" reads_pipes
 check "stacks in one order" has_one_order
 check "samples without a time" needs_times

@@ -9,7 +9,8 @@
  *
  * The first error is kept, nothing is written after it, and pb_out__close()
  * returns it. A file that is not complete is removed. A file that is overwritten is replaced
- * when the new one is complete.
+ * when the new one is complete, and a new one has no name until then, so that a signal leaves
+ * nothing. A profile is as confidential as its recording: only the owner can read a new file.
  */
 #include "pb-out.h"
 #include "debug.h"
@@ -17,6 +18,7 @@
 #include <linux/zalloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,56 @@ static int open_beside(struct pb_out *out, const char *path, mode_t mode)
 	return fd;
 }
 
+/* Descriptors have their files there. */
+#define DESCRIPTORS	"/proc/self/fd"
+
+/* Return: a descriptor; negative: the file system has no such files. */
+static int open_nameless(struct pb_out *out, const char *path)
+{
+	char *copy = strdup(path);
+	int fd = -1;
+
+	if (copy && !access(DESCRIPTORS, X_OK))
+		fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	free(copy);
+	if (fd < 0)
+		return fd;
+	/* That one is closed before the file gets its name. */
+	out->nameless = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (out->nameless < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_new(struct pb_out *out, const char *path, bool overwrite)
+{
+	struct stat st;
+	int fd = -1;
+
+	if (lstat(path, &st) && errno == ENOENT)
+		fd = open_nameless(out, path);
+	if (fd < 0)
+		fd = open(path, O_CREAT | O_WRONLY | (overwrite ? O_TRUNC : O_EXCL), 0600);
+	return fd;
+}
+
+static int give_name(const struct pb_out *out)
+{
+	char file[sizeof(DESCRIPTORS) + 16];
+
+	snprintf(file, sizeof(file), DESCRIPTORS "/%d", out->nameless);
+	return linkat(AT_FDCWD, file, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW);
+}
+
+static void close_nameless(struct pb_out *out)
+{
+	if (out->nameless >= 0)
+		close(out->nameless);
+	out->nameless = -1;
+}
+
 static int open_file(struct pb_out *out, const char *path, bool overwrite)
 {
 	struct stat st;
@@ -64,7 +116,7 @@ static int open_file(struct pb_out *out, const char *path, bool overwrite)
 	if (overwrite && !stat(path, &st) && S_ISREG(st.st_mode))
 		fd = open_beside(out, path, st.st_mode);
 	else
-		fd = open(path, O_CREAT | O_WRONLY | (overwrite ? O_TRUNC : O_EXCL), 0666);
+		fd = open_new(out, path, overwrite);
 	if (fd < 0) {
 		err = -errno;
 		zfree(&out->real);
@@ -83,7 +135,9 @@ static int open_file(struct pb_out *out, const char *path, bool overwrite)
 		out->file = fdopen(fd, "w");
 	if (!out->gz && !out->file) {
 		close(fd);
-		unlink(out->temp ?: path);
+		if (out->nameless < 0)
+			unlink(out->temp ?: path);
+		close_nameless(out);
 		zfree(&out->temp);
 		zfree(&out->real);
 		return -ENOMEM;
@@ -102,6 +156,7 @@ static int open_file(struct pb_out *out, const char *path, bool overwrite)
 int pb_out__open(struct pb_out *out, const char *path, bool overwrite)
 {
 	memset(out, 0, sizeof(*out));
+	out->nameless = -1;
 #ifndef HAVE_ZLIB_SUPPORT
 	if (wants_gzip(path)) {
 		pr_err("%s cannot be compressed: perf was built without zlib (package zlib1g-dev). Choose a name without .gz.\n",
@@ -141,6 +196,8 @@ int pb_out__close(struct pb_out *out, int err)
 		out->err = errno ?: EIO;
 	if (out->temp && !err && !out->err && rename(out->temp, out->real))
 		out->err = errno;
+	if (out->nameless >= 0 && !err && !out->err && give_name(out))
+		out->err = errno;
 	if (out->err) {
 		pr_err("%s cannot be written: %s.\n", out->path ?: "the standard output",
 		       strerror(out->err));
@@ -148,8 +205,9 @@ int pb_out__close(struct pb_out *out, int err)
 	}
 	if (err && out->temp)
 		unlink(out->temp);
-	else if (err && out->path)
+	else if (err && out->path && out->nameless < 0)
 		remove_file(out->path);
+	close_nameless(out);
 	free(out->temp);
 	free(out->real);
 	free(out->buf);

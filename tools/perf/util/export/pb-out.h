@@ -14,6 +14,7 @@
  * @path: for messages and for removing it; NULL for the standard output
  * @real: the file that is replaced at the end, or NULL
  * @temp: the file that takes its place, or NULL
+ * @nameless: descriptor of a new file, which has no name yet, or -1
  * @bytes: written or counted so far, before compression
  * @counting: write nothing, only count
  * @err: 0, or the errno of the first write that failed
@@ -26,6 +27,7 @@ struct pb_out {
 	const char	*path;
 	char		*real;
 	char		*temp;
+	int		nameless;
 	u64		bytes;
 	bool		counting;
 	int		err;
