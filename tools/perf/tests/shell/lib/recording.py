@@ -411,6 +411,8 @@ def bad_samples(events):
         records += execve.sample(3000001, raw_of(EXEC, struct.pack('<Iii', where, 10, 10)) +
                                  hush('outside'))
     records += record(9, b'hush' * 8)
+    # One that ends before its raw data, and what could be taken for these
+    records += record(9, execve.sample(3000003)[8:56]) + events[0].record(12, b'hush' * 4)
     records += events[0].record(10, b'hush' * 2)
     # Of an event that the file does not have
     records += Event(SOFTWARE, 0, COMMON, 99).sample(3000002)
