@@ -380,6 +380,34 @@ static int test__verdict_queue(struct test_suite *test __maybe_unused,
 	return TEST_OK;
 }
 
+/* Neither the task that waits for a CPU nor the one that has it is at a place of a wait. */
+static int test__verdict_queue_chain(struct test_suite *test __maybe_unused,
+				     int subtest __maybe_unused)
+{
+	struct verdict_findings findings = {};
+	const struct verdict_finding *found;
+	struct verdict_history h;
+	int ret = TEST_FAIL;
+
+	TEST_ASSERT_VAL("begin", !begin_history(&h));
+	if (put_queue(&h, 0) || verdict_findings__find(&findings, &h) || !findings.nr)
+		goto out;
+	found = findings.findings;
+	if (found->nr_links != 2 || found->links[1].task != OWNER)
+		goto out;
+	ret = TEST_OK;
+	for (int i = 0; i < found->nr_links; i++) {
+		pr_debug("link %d: root %d, place %u\n", i, found->links[i].root,
+			 found->links[i].place);
+		if (found->links[i].place != VERDICT_NONE)
+			ret = TEST_FAIL;
+	}
+out:
+	verdict_findings__exit(&findings);
+	verdict_history__exit(&h);
+	return ret;
+}
+
 /*
  * The victim is preempted from 10 to 40 ms, and the other CPU is idle from 20 to 47 ms. There the
  * owner waits from 45 to 47 ms: for its own CPU, which is idle until it runs.
@@ -1079,6 +1107,7 @@ static struct test_case tests__verdict[] = {
 	TEST_CASE("Verdict on samples that are cut short", verdict_fields),
 	TEST_CASE("Verdict of contention whose end is lost", verdict_contention),
 	TEST_CASE("Verdict of a CPU that a wakeup does not tell", verdict_queue),
+	TEST_CASE("Verdict of a task that has a CPU", verdict_queue_chain),
 	TEST_CASE("Verdict that adds up waits for CPUs", verdict_queues),
 	TEST_CASE("Verdict if a switch to a task is lost", verdict_lost_switch),
 	TEST_CASE("Verdict if a switch away from a task is lost", verdict_lost_leave),

@@ -421,6 +421,7 @@ static void link_delay(const struct verdict_history *h, u32 task, const struct v
 	verdict_blame__delay(h, task, w, p.start, p.end, add_culprit, &top);
 	link->start = p.start;
 	link->end = p.end;
+	link->place = VERDICT_NONE;
 	for (i = 1; i < top.nr; i++) {
 		if (top.ns[i] > top.ns[best])
 			best = i;
@@ -430,7 +431,6 @@ static void link_delay(const struct verdict_history *h, u32 task, const struct v
 		link->root = ROOT_INTERRUPT;
 		link->task = task;
 		link->object = top.source;
-		link->place = VERDICT_NONE;
 		link->ns = top.interrupted;
 		return;
 	}
