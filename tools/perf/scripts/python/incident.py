@@ -971,19 +971,20 @@ class Page:
         """tids of the tasks of findings, those of the first one first"""
         tids = {}
         for finding in self.f.machine.verdict.get('findings', []):
-            for task in finding['victims'] + finding['culprits']:
+            links = [link['task'] for link in finding['chain']]
+            for task in finding['victims'] + finding['culprits'] + links:
                 tids.setdefault(task['tid'])
-        return list(tids)
+        return tids
 
     def data(self, counted, level):
         figures = dict(counted)
-        for name in ('functions', 'waits'):
+        for name in ('functions', 'waits', 'cgroup_samples'):
             # The page counts them itself, from the cells, for the part that is selected.
             del figures[name]
         figures['tasks'] = sorted((t for t in counted['tasks'] if t['switches'] or t['on_ns']),
                                   key=lambda t: -t['on_ns'])[:MOST_TASKS]
-        cells = Cells(self.r, self.start, self.width, level, Symbols.STATE)
-        figures.update(cells.data([c['cpu'] for c in counted['cpus']], self.told_tasks()))
+        cells = Cells(self.r, self.start, self.width, level, Symbols.STATE, self.told_tasks())
+        figures.update(cells.data([c['cpu'] for c in counted['cpus']]))
         figures.update({
             'start': self.start, 'width': self.width,
             'what': self.f.what(), 'shownEvents': self.f.shown,

@@ -9,9 +9,10 @@ What the page of perf script report incident holds: a Recording, counted in slic
     delays  (bin, kind, power of two, task, cgroup) -> waits
 
 A Level says how fine that is: the number of bins, of nodes of the tree of call chains, of tasks,
-and of lanes. Rare tasks are counted as one, '(other tasks)'. A rare call chain ends in '(other
-functions)' below its last function that is not rare; the sums of all functions that are left
-stay what they are.
+of lanes, and of cgroups. Rare tasks are counted as one, '(other tasks)', and rare cgroups as
+'(other cgroups)'; tasks of findings are not rare. A rare call chain ends in '(other functions)'
+below its last function that is not rare; the sums of all functions that are left stay what they
+are.
 
 Columns are sent with the smallest type that holds their numbers.
 """
@@ -21,11 +22,11 @@ import itertools
 import sys
 from collections import Counter, defaultdict, namedtuple
 
-Level = namedtuple('Level', 'bins nodes tasks lanes')
-LEVELS = (Level(10000, 60000, 10000, 100), Level(5000, 40000, 8000, 100),
-          Level(2000, 20000, 4000, 100), Level(1000, 10000, 2000, 100),
-          Level(500, 5000, 1000, 50), Level(200, 2000, 500, 50), Level(100, 1000, 200, 50),
-          Level(20, 200, 50, 20), Level(5, 50, 20, 10))
+Level = namedtuple('Level', 'bins nodes tasks lanes cgroups')
+LEVELS = (Level(10000, 60000, 10000, 100, 10000), Level(5000, 40000, 8000, 100, 8000),
+          Level(2000, 20000, 4000, 100, 4000), Level(1000, 10000, 2000, 100, 2000),
+          Level(500, 5000, 1000, 50, 1000), Level(200, 2000, 500, 50, 500),
+          Level(100, 1000, 200, 50, 200), Level(20, 200, 50, 20, 50), Level(5, 50, 20, 10, 20))
 # Lanes and delays are for the eye: they have no more bins than a screen has pixels.
 MOST_STEPS = 2000
 MOST_MARKS = 10000
@@ -36,6 +37,7 @@ RAN, RUNNABLE, BLOCKED, SLEPT = range(4)
 DELAYED, WAITED = range(2)
 OTHER_TASKS = (-1, -1, '(other tasks)')
 OTHER_FUNCTIONS = '(other functions)'
+OTHER_CGROUPS = '(other cgroups)'
 
 
 def bin_width(width, bins):
@@ -68,8 +70,10 @@ def columns(names, rows):
 
 
 class Cells:
-    def __init__(self, recording, start, width, level, state):
+    def __init__(self, recording, start, width, level, state, told=()):
+        """told: tids of the tasks of findings"""
         self.r = recording
+        self.told = told
         self.start = start
         self.level = level
         self.state = state
@@ -80,6 +84,7 @@ class Cells:
         self.off = recording.switches.off
         self.tasks, self.task_of, self.rare_tasks = self.fold_tasks()
         self.chains, self.frames, self.chain_of, self.rare_chains = self.fold_chains()
+        self.cgroups, self.cgroup_of, self.rare_cgroups = self.fold_cgroups()
 
     def fold_tasks(self):
         """Tasks that are told, a list of which one each task is, and how many are not told"""
@@ -89,11 +94,29 @@ class Cells:
         weights = Counter(self.r.samples.task)
         for _, _, _, task, _, _ in self.off:
             weights[task] += 1
-        idle = [n for n, task in enumerate(tasks) if task[1] == 0]
-        kept = sorted(set(n for n, _ in weights.most_common(self.level.tasks)) | set(idle))
+        shown = [n for n, task in enumerate(tasks) if task[1] == 0 or task[1] in self.told]
+        kept = sorted(set(n for n, _ in weights.most_common(self.level.tasks)) | set(shown))
         told = [tasks[n] for n in kept] + [OTHER_TASKS]
         new = {n: i for i, n in enumerate(kept)}
         return told, [new.get(n, len(kept)) for n in range(len(tasks))], len(tasks) - len(kept)
+
+    def fold_cgroups(self):
+        """Names that are told, which one each cgroup has, and how many are not told"""
+        # The end of a long path is what tells it from others.
+        names = [name if len(name) <= MOST_NAME else '\u2026' + name[-MOST_NAME:]
+                 for name in self.r.cgroups.items]
+        weights = Counter(self.r.samples.cgroup)
+        for wait in self.off:
+            weights[wait[5]] += 1
+        rare = set()
+        if len(names) > self.level.cgroups:
+            kept = set(n for n, _ in weights.most_common(self.level.cgroups)) | {0}
+            rare = set(range(len(names))) - kept
+        # Names may be equal: what is not to be told was left out of them.
+        new = {}
+        of = [new.setdefault(OTHER_CGROUPS if n in rare else name, len(new))
+              for n, name in enumerate(names)]
+        return list(new), of, len(rare)
 
     def rare_nodes(self):
         """Which call chains have so few samples and waits that they are left out"""
@@ -144,12 +167,12 @@ class Cells:
 
     def cells(self):
         """Of one bin after the other, so that no more is kept than the columns"""
-        task_of, chain_of = self.task_of, self.chain_of
+        task_of, chain_of, cgroup_of = self.task_of, self.chain_of, self.cgroup_of
 
         def rows():
             for bin_, samples in itertools.groupby(self.r.samples.in_order(),
                                                    lambda s: (s[0] - self.start) // self.bin):
-                found = Counter((cpu, event, task_of[task], chain_of[chain], cgroup)
+                found = Counter((cpu, event, task_of[task], chain_of[chain], cgroup_of[cgroup])
                                 for _, cpu, event, task, chain, cgroup in samples)
                 for cell in sorted(found):
                     yield (bin_,) + cell + (found[cell],)
@@ -160,7 +183,7 @@ class Cells:
         rows, short, width = [], {}, self.bin
         for start, woken, end, task, chain, cgroup in self.off:
             start -= self.start
-            key = self.task_of[task], self.chain_of[chain], cgroup
+            key = self.task_of[task], self.chain_of[chain], self.cgroup_of[cgroup]
             end -= self.start
             ready = end + self.start - woken
             if end - start >= width:
@@ -192,21 +215,21 @@ class Cells:
     def of_chains(self):
         return {chain: self.how(chain) for chain in set(self.off.columns[4])}
 
-    def choose_lanes(self, hows, told):
+    def choose_lanes(self, hows):
         """Tasks of findings, then those that ran, could run or were blocked for the longest"""
         tasks, weights = self.r.tasks.items, Counter()
         for start, end, task in self.r.switches.on:
             weights[task] += end - start
         for start, woken, end, task, chain, _ in self.off:
             weights[task] += end - (start if hows[chain] == BLOCKED else woken)
-        first = {tid: n for n, tid in enumerate(told)}
+        first = {tid: n for n, tid in enumerate(self.told)}
         other = len(self.tasks) - 1 if self.rare_tasks else -1
         found = [t for t in weights if tasks[t][1] and self.task_of[t] != other]
         found.sort(key=lambda t: (first.get(tasks[t][1], len(first)), -weights[t]))
         return found[:self.level.lanes]
 
-    def lanes(self, hows, told):
-        chosen, step = self.choose_lanes(hows, told), self.step
+    def lanes(self, hows):
+        chosen, step = self.choose_lanes(hows), self.step
         lane_of = {task: n for n, task in enumerate(chosen)}
         parts, rows = defaultdict(lambda: [0, 0, 0, 0]), []
 
@@ -242,7 +265,7 @@ class Cells:
         """How long waits were: for a CPU, and for something else, by powers of two in us"""
         counts = Counter()
         for start, woken, end, task, chain, cgroup in self.off:
-            key = self.task_of[task], cgroup
+            key = self.task_of[task], self.cgroup_of[cgroup]
             bin_ = (end - self.start) // self.step
             if end > woken:
                 counts[(bin_, DELAYED, ((end - woken) // 1000).bit_length()) + key] += 1
@@ -271,19 +294,22 @@ class Cells:
         if self.rare_tasks:
             told.append('%d tasks with few samples are counted as "(other tasks)"'
                         % self.rare_tasks)
+        if self.rare_cgroups:
+            told.append('%d cgroups with few samples are counted as "(other cgroups)"'
+                        % self.rare_cgroups)
         if self.rare_chains:
             told.append('call chains with few samples end in "(other functions)"')
         return 'So that this page is not larger than 8 MiB, %s.' % (
             ', '.join(told[:-1]) + ' and ' * (len(told) > 1) + told[-1]) if told else ''
 
-    def data(self, cpus, told):
-        """cpus: those that the page shows; told: tids of the tasks that have lanes first"""
+    def data(self, cpus):
+        """cpus: those that the page shows"""
         hows, dsos, cpus = self.of_chains(), {'': 0}, set(cpus)
         return {
             'bin': self.bin, 'tick': self.tick, 'step': self.step, 'aggregated': self.words(),
             'cells': self.cells(), 'off': self.waits(), 'switches': self.switches(),
-            'lanes': self.lanes(hows, told), 'delays': self.delays(hows),
-            'taskNames': self.tasks, 'cgroups': self.r.cgroups.items,
+            'lanes': self.lanes(hows), 'delays': self.delays(hows),
+            'taskNames': self.tasks, 'cgroups': self.cgroups,
             'frames': [(name, dsos.setdefault(dso, len(dsos)), kind)
                        for name, dso, kind in self.frames],
             'dsos': list(dsos),
