@@ -13,273 +13,14 @@ import io
 import json
 import os
 import re
-import runpy
-import shutil
-import struct
 import sys
-import tempfile
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 
 sys.dont_write_bytecode = True
-from webdriver import Browser  # beside this script
-
-NSEC = 1000000000
-START, WINDOW = 100 * NSEC, 9 * NSEC
-HOSTILE = '</script><script>window.bad=1</script>'
-OUT = os.environ.get('OUT', '/tmp')
-CLOCK = struct.pack('=IIQQ', 1, 136, 0, 1000003) + b'\0' * 112
-SWITCH = struct.pack('=IIQQ', 2, 136, 300, 1) + b'\0' * 112
-MANIFEST = {
-    'file': 'OUT.sample.20260102T030405.678Z', 'time': '20260102T030405.678Z', 'host': 'db7',
-    'kernel': '6.12.117', 'boot_id': '0f1e2d3c-0000-4000-8000-123456789abc',
-    'trigger': 'signal', 'reason': 'SIGUSR1 from pid 4711', 'action': 'dump', 'swallowed': 2,
-    'cpus': [{'cpu': c, 'lost': 0, 'given_up': 4096 if c == 3 else 0, 'way': 'ring'}
-             for c in range(4)],
-}
-PERF = '''#!/bin/sh
-case "$1" in
-report) echo "# hostname : db7"; echo "# nrcpus online : 4"; echo "# cmdline : perf record -a "
-	echo "# reference time: 2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)";;
-verdict) cat "${VERDICT-/dev/null}";;
-script) echo "${SIDE_BAND-  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17}";;
-esac
-'''
-
-
-def frames(*names):
-    """Leaf last, as people read it"""
-    return [{'ip': 1, 'sym': {'name': name}, 'dso': dso} for name, dso in reversed(names)]
-
-
-MAIN = ('main', '/usr/bin/server')
-STACKS = {
-    'hot': frames(MAIN, ('serve', '/usr/bin/server'), ('hot_function', '/usr/bin/server')),
-    'read': frames(MAIN, ('serve', '/usr/bin/server'), ('read', '/lib/libc.so.6'),
-                   ('do_syscall_64', '[kernel.kallsyms]'), ('vfs_read', '[kernel.kallsyms]')),
-    'idle': frames(('do_idle', '[kernel.kallsyms]'), ('native_safe_halt', '[kernel.kallsyms]')),
-    'wait': frames(MAIN, ('pthread_mutex_lock', '/lib/libc.so.6'),
-                   ('futex_wait', '[kernel.kallsyms]'), ('schedule', '[kernel.kallsyms]')),
-}
-
-
-def sample(name, attr, ns, cpu, tid, comm, stack):
-    return {'ev_name': name, 'attr': attr, 'comm': comm, 'callchain': stack,
-            'sample': {'time': START + ns, 'cpu': cpu, 'pid': tid, 'tid': tid}}
-
-
-def scene(samples):
-    """
-    A hot function between 4 s and 6 s, else reads; CPU 2 has one task; CPU 3 idles, and
-    begins at 3 s; CPU 1 loses what came from 2 s to 2.5 s
-    """
-    step = WINDOW * 4 // samples
-    # 2000 call chains, of many depths.
-    many = [frames(*[('level_%d_%d' % (n, n * v % 50), '/usr/bin/server')
-                     for n in range(v % 40)]) + STACKS[name]
-            for name in ('hot', 'read') for v in range(1000)]
-    for i in range(samples):
-        ns, cpu = i * step // 4, i % 4
-        hot = 4 * NSEC <= ns < 6 * NSEC
-        stack = many[(0 if hot else 1000) + i // 4 % 1000] if samples > 100000 else (
-            STACKS['hot' if hot else 'read'])
-        if cpu == 3 and ns < 3 * NSEC or cpu == 1 and 2 * NSEC <= ns < 2.5 * NSEC:
-            continue
-        if cpu == 3:
-            yield ns, cpu, 0, 'swapper', STACKS['idle']
-        elif hot or cpu == 2:
-            yield ns, cpu, 1000 + cpu, 'server', stack
-        else:
-            yield ns, cpu, 2000 + i % 11, 'worker-%d' % (i % 11), stack
-    yield WINDOW, 0, 3000, HOSTILE, STACKS['hot']
-
-
-def feed(script, samples, switches, given):
-    """The scene; on CPU 2 its task is off for 10 ms now and then, and another one runs"""
-    def switch(ns, prev, following):
-        script['trace_unhandled'](
-            'x', None, {'prev_pid': prev[0], 'prev_comm': prev[1], 'prev_state': 1,
-                        'next_pid': following[0], 'next_comm': following[1]},
-            sample('sched:sched_switch', SWITCH, ns, 2, *prev, STACKS['wait']))
-
-    victim, other, back, n = (1002, 'server'), (7, 'other'), None, 0
-    for ns, cpu, tid, comm, stack in scene(samples) if samples else ():
-        if back is not None and ns >= back:
-            switch(back, other, victim)
-            back = None
-        if cpu == 2 and back is not None:
-            tid, comm = other
-        given.append((ns, cpu, tid, comm, stack))
-        script['process_event'](sample('cpu-clock', CLOCK, ns, cpu, tid, comm, stack))
-        n += cpu == 2
-        if switches and cpu == 2 and back is None and n % 100 == 2:
-            # The lock holder's victim: off for 10 ms, then on again.
-            switch(ns + 1000, victim, other)
-            back = ns + 10001000
-
-
-def make(scripts, path, samples=20000, switches=True, manifest=True, library=True):
-    """Runs incident.py as perf does; returns the figures and the samples it was given"""
-    shutil.rmtree(path + '.py', ignore_errors=True)
-    shutil.copytree(scripts, path + '.py',
-                    ignore=lambda _, names: [n for n in names if not n.startswith('incident')
-                                             and n not in ('lib',) and '/lib' not in _
-                                             and not _.endswith('/incident')])
-    if not library:
-        shutil.rmtree(path + '.py/incident/lib', ignore_errors=True)
-    if manifest:
-        with open(path + '.json', 'w', encoding='utf-8') as f:
-            json.dump(MANIFEST, f)
-    sys.argv = ['incident.py', '-i', path, '-o', path + '.html', '--json']
-    said, given = io.StringIO(), []
-    with redirect_stdout(said), redirect_stderr(io.StringIO()):
-        script = runpy.run_path(path + '.py/incident.py')
-        feed(script, samples, switches, given)
-        script['trace_end']()
-    return json.loads(said.getvalue()), given
-
-
-def attr(event_type, config):
-    return struct.pack('=IIQQ', event_type, 136, config, 1) + b'\0' * 112
-
-
-class Told:
-    """What incident.py tells of a few records, given to it in seconds from START on"""
-
-    def __init__(self, t, name, side_band=''):
-        self.path = os.path.join(t.directory.name, name)
-        os.environ['SIDE_BAND'] = side_band
-        sys.argv = ['incident.py', '-i', self.path, '-o', self.path + '.html', '--json']
-        try:
-            self.script = runpy.run_path(os.path.join(t.scripts, 'incident.py'))
-        finally:
-            del os.environ['SIDE_BAND']
-
-    def sample(self, at, cpu, tid, comm='task', name='cpu-clock', of=CLOCK, stack=None,
-               cgroup=None):
-        s = sample(name, of, round(at * NSEC), cpu, tid, comm, stack or STACKS['hot'])
-        if cgroup is not None:
-            s['sample']['cgroup'] = cgroup
-        self.script['process_event'](s)
-
-    def switch(self, at, cpu, prev, following, comm='task', state=1):
-        self.script['trace_unhandled'](
-            'x', None, {'prev_pid': prev, 'prev_comm': comm, 'prev_state': state,
-                        'next_pid': following, 'next_comm': comm},
-            sample('sched:sched_switch', SWITCH, round(at * NSEC), cpu, prev, ':%d' % prev,
-                   STACKS['wait']))
-
-    def wake(self, at, cpu, tid):
-        self.script['trace_unhandled'](
-            'x', None, {'pid': tid, 'comm': 'task'},
-            sample('sched:sched_waking', SWITCH, round(at * NSEC), cpu, 0, 'swapper', []))
-
-    def switch_record(self, at, cpu, tid, out):
-        self.script['context_switch'](START + round(at * NSEC), cpu, tid, tid, 0, 0, 0, out, 0)
-
-    def figures(self):
-        said = io.StringIO()
-        with redirect_stdout(said), redirect_stderr(io.StringIO()):
-            self.script['trace_end']()
-        return json.loads(said.getvalue())
-
-    def times(self):
-        """tid -> (seconds on the CPU, seconds off it), and whether some are said to be missing"""
-        told, sums = self.figures(), {}
-        for f in told['tasks']:
-            # Under each of its names.
-            if f['tid']:
-                on, off = sums.get(f['tid'], (0, 0))
-                sums[f['tid']] = (on + f['on_ns'] / NSEC, off + f['off_ns'] / NSEC)
-        return sums, any('Not every switch' in note for note in told['notes'])
-
-
-def busy(given):
-    """The samples that found a task"""
-    return [s for s in given if s[2]]
-
-
-class Tests:
-    def __init__(self, scripts):
-        self.scripts = scripts
-        self.n = self.bad = 0
-        self.directory = tempfile.TemporaryDirectory()
-        perf = os.path.join(self.directory.name, 'perf')
-        with open(perf, 'w', encoding='utf-8') as f:
-            f.write(PERF)
-        os.chmod(perf, 0o755)
-        os.environ['PATH'] = self.directory.name + ':' + os.environ['PATH']
-        self.page = os.path.join(self.directory.name, 'page')
-        self.figures, self.given = make(scripts, self.page)
-        self.whole = os.path.exists(os.path.join(scripts, 'incident/lib/d3.js'))
-        self.browser = Browser()
-
-    def check(self, name, function, needs_library=False):
-        self.n += 1
-        if needs_library and not self.whole:
-            print('ok %d %s # SKIP d3 was not fetched: there was no npm, or no network'
-                  % (self.n, name))
-            return
-        try:
-            function()
-            print('ok %d %s' % (self.n, name), flush=True)
-        except (Exception, SystemExit) as err:  # whatever it is, it is this test's
-            self.bad += 1
-            print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
-            print('not ok %d %s' % (self.n, name), flush=True)
-            self.shot('failed-%d' % self.n)
-
-    def shot(self, name):
-        height = self.browser.run('return document.documentElement.scrollHeight')
-        width = self.browser.run('return window.innerWidth')
-        self.browser.resize(width, min(height, 2400))
-        self.browser.screenshot(os.path.join(OUT, 'incident-%s.png' % name))
-        self.browser.resize(width, 1000)
-
-    def open(self, name='page', link=''):
-        self.browser.resize(1300, 1000)
-        # Of the same page with another link, a browser would follow the link alone.
-        self.browser.call('POST', '/url', {'url': 'about:blank'})
-        self.browser.open(os.path.join(self.directory.name, name + '.html') + link)
-        self.browser.settle()
-
-    def choose(self, which, value):
-        self.browser.run("""const s = document.querySelector(arguments[0]); s.value = arguments[1];
-            s.dispatchEvent(new Event('change'))""", which, value)
-        self.browser.settle()
-
-    def rows(self, table):
-        return self.browser.run('''return [...document.querySelectorAll(arguments[0] +
-            ' tbody tr')].map((tr) => [...tr.cells].map((td) => td.textContent))''', table)
-
-    def selected(self):
-        """[from, to) in ns since the first record, from the page's words"""
-        text = self.browser.text('#selection').replace('\u2212', '-').replace('+', '')
-        match = re.search(r'([-\d.]+) s to ([-\d.]+) s', text)
-        at = self.figures['trigger'] - START
-        return [round(float(t) * 1000) * 1000000 + at for t in match.groups()]
-
-    def total(self):
-        match = re.search(r'([\d,]+) samples', self.browser.text('#matched'))
-        return int(match[1].replace(',', '')) if match else 0
-
-    def within(self, start, end):
-        return [s for s in busy(self.given) if start <= s[0] < end]
-
-
-def same(what, got, want):
-    if got != want:
-        raise AssertionError('%s: %r, it should be %r' % (what, got, want))
-
-
-def eventually(what, get, want):
-    """d3 draws in transitions, which take a frame or more"""
-    for _ in range(600):
-        got = get()
-        if want(got):
-            return
-        time.sleep(0.1)
-    raise AssertionError('%s: it stays at %r' % (what, got))
+# Beside this script
+from incident_page import (CLOCK, HOSTILE, MAIN, MANIFEST, NSEC, STACKS, START, SWITCH, Told, attr,
+                           busy, eventually, frames, make, run, same, sample)
 
 
 def figures(t):
@@ -580,32 +321,9 @@ def dark(t):
 
 def looks(t):
     """Wide and narrow, light and dark: nothing is cut off, and all text can be read"""
-    faint = """const rgb = (c) => (c.match(/[0-9.]+/g) || []).map(Number);
-        const bright = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92
-            : ((v + 0.055) / 1.055) ** 2.4).reduce((a, v, i) => a + v * [.2126, .7152, .0722][i], 0);
-        const behind = (e) => { for (; e; e = e.parentElement) {
-            const c = rgb(getComputedStyle(e).backgroundColor);
-            if (c.length === 3 || c[3] > 0.99) return c; } return [255, 255, 255]; };
-        return [...document.querySelectorAll('body *')].filter((e) => e.getClientRects().length &&
-            !e.closest('svg, :disabled, #flame') && [...e.childNodes].some((n) => n.nodeType === 3 &&
-            n.textContent.trim())).filter((e) => {
-                const a = bright(rgb(getComputedStyle(e).color)), b = bright(behind(e));
-                return (Math.max(a, b) + .05) / (Math.min(a, b) + .05) < 4.5;
-            }).map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))"""
     t.open('page', '#search=serve')
     t.browser.drag('#cpus', 0.5, 0.6)
-    for scheme in ('light', 'dark'):
-        t.browser.devtools('Emulation.setEmulatedMedia',
-                           features=[{'name': 'prefers-color-scheme', 'value': scheme}])
-        for width in (1300, 400):
-            t.browser.resize(width, 1000)
-            t.browser.settle()
-            wide = t.browser.run('return document.documentElement.scrollWidth')
-            if wide > width:
-                raise AssertionError('%s: %d is more than %d' % (scheme, wide, width))
-            same('%s, %d: too faint' % (scheme, width), t.browser.run(faint), [])
-            t.shot('%s-%d' % (scheme, width))
-    t.browser.devtools('Emulation.setEmulatedMedia', features=[])
+    t.look('whole')
 
 
 def lost_part(t):
@@ -1113,7 +831,7 @@ def compares(t):
     counts = lambda name: [sum(s == name and n // 2000 == second for n, s in given)
                            for second in range(10)]
     burn = counts('burn')
-    row = ['server', '%d samples' % burn[9]] + ['0 samples'] * 3
+    row = ['server', '%d' % burn[9]] + ['0'] * 3
     same('changed', [r for r in t.rows('#changed-functions') if r[0] == 'burn'],
          [['burn', row[0], of] + row[1:] for of in ('self', 'total')])
     same('others', sorted({r[0] for r in t.rows('#changed-functions')}), ['burn'])
@@ -1134,7 +852,8 @@ def compares(t):
     # Two selections: the first is kept.
     t.open('change', '#part=0-%d' % (6 * second))
     t.browser.click('#keep')
-    t.browser.run('location.hash = arguments[0]', '#part=%d-%d' % (9 * second, 10 * second))
+    t.browser.run('location.hash = arguments[0]',
+                  '#kept=0-%d&part=%d-%d' % (6 * second, 9 * second, 10 * second))
     t.browser.settle()
     t.choose('#compare', 'kept')
     if 'with 6 calm parts' not in t.browser.text('#compared-how'):
@@ -1205,63 +924,52 @@ def bounded(t):
         raise AssertionError('a small page tells of what it does not do')
 
 
-def main():
-    for command in ('chromedriver', 'chromium'):
-        if not shutil.which(command):
-            print('1..0 # SKIP %s is not installed' % command)
-            return 0
-    t = Tests(sys.argv[1])
-    try:
-        for name, function, needs_library in (
-                ('its figures are those of the summary', figures, False),
-                ('the header is short', header, False),
-                ('the ring of the focus is for the keyboard', ring, False),
-                ('the trigger of a delayed dump', delayed, False),
-                ('kernel threads that wait for work', idle_threads, False),
-                ('findings are told first', verdict, False),
-                ('it needs no network', offline, False),
-                ('names are text, whatever is in them', hostile, False),
-                ('a part is selected with the mouse', select, False),
-                ('a part is selected with the keyboard', keyboard, False),
-                ('the timeline zooms', zoom, False),
-                ('search counts and highlights', search, False),
-                ('the flame graph zooms', flame, True),
-                ('off-CPU time', off_cpu, False),
-                ('it follows the size of the window', resize, False),
-                ('dark mode', dark, False),
-                ('wide and narrow, light and dark', looks, False),
-                ('what was lost does not look idle', lost_part, False),
-                ('times on and off the CPU, for the whole window', runs, False),
-                ('some tasks alone: no time that is not known', some_tasks, False),
-                ('lost switches: no time that is not known', lost_switches, False),
-                ('windows that begin at different times', windows_differ, False),
-                ('one row for a task that a switch told first', one_row, False),
-                ('ids of a name space', ids_differ, False),
-                ('--switch-events, and tasks that exit', switch_records, False),
-                ('--switch-events that are not all there', some_switch_records, False),
-                ('which event is a clock', clocks, False),
-                ('1100 CPUs, 300 events, no CPU', many, False),
-                ('names that are no UTF-8, and that a terminal would obey', odd_names, False),
-                ('a window of 10 ms', short_window, False),
-                ('a task is clicked', task_clicked, False),
-                ('nothing stays of a page that could not be written', nothing_stays, False),
-                ('a module of the same name elsewhere', own_modules, False),
-                ('nothing to show is said', empty, False),
-                ('without d3 the rest works', without_library, False),
-                ('lanes of tasks, and histograms of their waits', lanes, False),
-                ('bars of histograms, and their limits', bars, False),
-                ('cgroups and tasks alone, and the link to it', filters, False),
-                ('callers and callees', butterfly, False),
-                ('a part is compared with calm ones', compares, False),
-                ('what perf verdict says that changed', told_change, False),
-                ('a page of at most 8 MiB', bounded, False),
-                ('500,000 samples', large, False)):
-            t.check(name, lambda f=function: f(t), needs_library)
-    finally:
-        t.browser.close()
-    print('1..%d' % t.n)
-    return t.bad != 0
+CHECKS = (
+    ('its figures are those of the summary', figures, False),
+    ('the header is short', header, False),
+    ('the ring of the focus is for the keyboard', ring, False),
+    ('the trigger of a delayed dump', delayed, False),
+    ('kernel threads that wait for work', idle_threads, False),
+    ('findings are told first', verdict, False),
+    ('it needs no network', offline, False),
+    ('names are text, whatever is in them', hostile, False),
+    ('a part is selected with the mouse', select, False),
+    ('a part is selected with the keyboard', keyboard, False),
+    ('the timeline zooms', zoom, False),
+    ('search counts and highlights', search, False),
+    ('the flame graph zooms', flame, True),
+    ('off-CPU time', off_cpu, False),
+    ('it follows the size of the window', resize, False),
+    ('dark mode', dark, False),
+    ('wide and narrow, light and dark', looks, False),
+    ('what was lost does not look idle', lost_part, False),
+    ('times on and off the CPU, for the whole window', runs, False),
+    ('some tasks alone: no time that is not known', some_tasks, False),
+    ('lost switches: no time that is not known', lost_switches, False),
+    ('windows that begin at different times', windows_differ, False),
+    ('one row for a task that a switch told first', one_row, False),
+    ('ids of a name space', ids_differ, False),
+    ('--switch-events, and tasks that exit', switch_records, False),
+    ('--switch-events that are not all there', some_switch_records, False),
+    ('which event is a clock', clocks, False),
+    ('1100 CPUs, 300 events, no CPU', many, False),
+    ('names that are no UTF-8, and that a terminal would obey', odd_names, False),
+    ('a window of 10 ms', short_window, False),
+    ('a task is clicked', task_clicked, False),
+    ('nothing stays of a page that could not be written', nothing_stays, False),
+    ('a module of the same name elsewhere', own_modules, False),
+    ('nothing to show is said', empty, False),
+    ('without d3 the rest works', without_library, False),
+    ('lanes of tasks, and histograms of their waits', lanes, False),
+    ('bars of histograms, and their limits', bars, False),
+    ('cgroups and tasks alone, and the link to it', filters, False),
+    ('callers and callees', butterfly, False),
+    ('a part is compared with calm ones', compares, False),
+    ('what perf verdict says that changed', told_change, False),
+    ('a page of at most 8 MiB', bounded, False),
+    ('500,000 samples', large, False),
+)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run(CHECKS))

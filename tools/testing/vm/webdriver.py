@@ -17,7 +17,7 @@ import urllib.request
 ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 KEYS = {'Enter': '\ue007', 'Escape': '\ue00c', 'Left': '\ue012', 'Up': '\ue013',
         'Right': '\ue014', 'Down': '\ue015', 'Home': '\ue011', 'End': '\ue010',
-        'Shift': '\ue008', 'Backspace': '\ue003', 'Tab': '\ue004'}
+        'Shift': '\ue008', 'Control': '\ue009', 'Backspace': '\ue003', 'Tab': '\ue004'}
 
 
 class Browser:
@@ -102,6 +102,35 @@ class Browser:
 
     def type(self, text):
         self.keys(*text)
+
+    def middle(self, selector, share=0.5, y=None):
+        """A point of an element in sight: at a share of its width, y below its top"""
+        box = self.run('''const e = document.querySelector(arguments[0]);
+                          e.scrollIntoView({block: "center"});
+                          const b = e.getBoundingClientRect();
+                          return [b.x, b.y, b.width, b.height];''', selector)
+        return {'x': round(box[0] + box[2] * share),
+                'y': round(box[1] + (box[3] / 2 if y is None else y))}
+
+    def mouse(self, selector, share=0.5, y=None, clicks=1):
+        """Clicks with the mouse"""
+        self.call('POST', '/actions', {'actions': [
+            {'type': 'pointer', 'id': 'mouse', 'parameters': {'pointerType': 'mouse'}, 'actions':
+             [dict(self.middle(selector, share, y), type='pointerMove', duration=30)] +
+             [{'type': what, 'button': 0} for what in ('pointerDown', 'pointerUp') * clicks]}]})
+        self.settle()
+
+    def wheel(self, selector, share, delta, control=True):
+        """Turns the wheel of the mouse, with the control key held"""
+        at = self.middle(selector, share, 20)
+        pause, key = {'type': 'pause'}, {'value': KEYS['Control']}
+        actions = [{'type': 'wheel', 'id': 'wheel', 'actions': [pause, dict(
+            at, type='scroll', deltaX=0, deltaY=delta, duration=0, origin='viewport'), pause]}]
+        if control:
+            actions.append({'type': 'key', 'id': 'keys', 'actions': [
+                dict(key, type='keyDown'), pause, dict(key, type='keyUp')]})
+        self.call('POST', '/actions', {'actions': actions})
+        self.settle()
 
     def drag(self, selector, start, end, y=20):
         """From and to a share of the element's width, with the mouse"""

@@ -7,15 +7,20 @@
 // the lowest value of a calm part by more than their spread and a minimum: for samples three times
 // the square root of the highest value, for times 2 % of the part. For samples it must also differ
 // from the median by 5 samples and 1 % of all.
+//
+// A kept part may be shorter than that. It is cut into 5 slices then, and figures of the selected
+// part are scaled to the length of a slice, which has the more noise of the two. What is shown is
+// scaled back.
 'use strict';
 
 const makeCompare = (page) => {
 const {data, $, element, part, view} = page;
+const NONE = 'Nothing changed by more than calm parts differ.';
 const LEAST_PARTS = 5, MOST_PARTS = 48, MOST_ROWS = 40;
 const told = data.verdict.comparison && data.verdict.comparison.compared ?
 	data.verdict.comparison : null;
 const binOf = (ns) => Math.round((ns - data.start) / data.bin);
-const compare = {mode: '', kept: null, calm: [], sums: null};
+const compare = {mode: '', kept: null, calm: [], scale: 1, sums: null};
 
 // Parts of n bins in ranges
 function split(ranges, n)
@@ -44,11 +49,32 @@ function calmParts([from, to])
 	const ranges = compare.mode === 'kept' ? [compare.kept] : [[since(), until()]];
 	const without = ranges.flatMap(([a, b]) => [[a, Math.min(b, from)], [Math.max(a, to), b]]);
 
-	return split(without, to - from);
+	const parts = split(without, to - from);
+
+	return compare.mode !== 'kept' || parts.length >= LEAST_PARTS ? parts : slices(compare.kept);
+}
+
+const lengthOf = ([from, to]) => to - from;
+
+// They do not depend on what is selected: it may be the kept part itself.
+function slices([from, to])
+{
+	const length = Math.floor((to - from) / LEAST_PARTS);
+
+	return length ? split([[from, to]], length) : [];
 }
 
 // {changed: 1 more, -1 less, 0 not; median, least, most} of a value and those of calm parts
 function judge(now, values, all)
+{
+	const was = judgeScaled(now * compare.scale, values, all * compare.scale);
+
+	for (const figure of ['median', 'least', 'most'])
+		was[figure] /= compare.scale;
+	return was;
+}
+
+function judgeScaled(now, values, all)
 {
 	const sorted = Float64Array.from(values).sort(), least = sorted[0], most = sorted.at(-1);
 	const median = sorted[sorted.length >> 1], spread = most - least;
@@ -93,9 +119,12 @@ function begin(counted)
 	if (!compare.mode)
 		return null;
 	compare.calm = calmParts(selected);
+	compare.scale = 1;
 	if (compare.calm.length >= LEAST_PARTS) {
 		const parts = compare.calm.map(([from, to]) => page.count(from, to));
 
+		if (compare.mode === 'kept')
+			compare.scale = lengthOf(compare.calm[0]) / lengthOf(selected);
 		compare.sums = {now: figures(counted), parts, of: parts.map(figures),
 				all: view.kind === 'event' ? counted.total
 					: (selected[1] - selected[0]) * data.bin};
@@ -157,8 +186,9 @@ function changes(names, figure, says)
 		.sort((a, b) => Math.abs(b.now - b.was.median) - Math.abs(a.now - a.was.median));
 }
 
-const values = (row) => [page.amount(row.now), page.amount(row.was.median),
-			 page.amount(row.was.least), page.amount(row.was.most)];
+// Short, so that a narrow window has room for all columns
+const brief = (n) => (view.kind === 'event' ? page.number(n) : page.duration(n));
+const values = (row) => [row.now, row.was.median, row.was.least, row.was.most].map(brief);
 const HEADS = [['Now'], ['Calm'], ['Least'], ['Most']];
 
 function showTables()
@@ -166,35 +196,49 @@ function showTables()
 	const tasks = changes(groups, 'tasks', '');
 	const functions = [...changes(data.frames, 'own', 'self'), ...changes(data.frames, 'total', 'total')]
 		.sort((a, b) => Math.abs(b.now - b.was.median) - Math.abs(a.now - a.was.median));
-	const none = 'Nothing changed by more than calm parts differ.';
 
 	page.fill('changed-tasks', [['Task', 'text wrap'], ...HEADS], tasks.slice(0, MOST_ROWS)
-		.map((row) => [page.searchButton(stems[row.i]), ...values(row)]), none);
+		.map((row) => [page.searchButton(stems[row.i]), ...values(row)]), NONE);
 	page.fill('changed-functions', [['Function', 'text wrap'], ['In', 'text'], ['Of', 'text'], ...HEADS],
 		  functions.slice(0, MOST_ROWS).map((row) => [page.searchButton(data.frames[row.i][0]),
-			page.shortDso(data.dsos[data.frames[row.i][1]]), row.says, ...values(row)]), none);
+			page.shortDso(data.dsos[data.frames[row.i][1]]), row.says, ...values(row)]), NONE);
+}
+
+const spanOf = ([from, to]) => page.duration((to - from) * data.bin);
+
+function whyNot()
+{
+	const nr = compare.calm.length;
+
+	if (!part.selection && compare.mode !== 'chosen')
+		return 'Select the part that is to be compared.';
+	if (compare.mode === 'kept')
+		return 'Nothing is compared: the kept part is too short. Keep a longer one.';
+	return `Nothing is compared: it takes ${LEAST_PARTS} calm parts as long as the selected one ` +
+		`(${spanOf(page.selected())}), and there ${nr === 1 ? 'is' : 'are'} ${nr}. ` +
+		'Select a shorter part.';
+}
+
+function how()
+{
+	const length = spanOf(page.selected()), nr = compare.calm.length;
+	const calm = compare.scale === 1 ? `${nr} calm parts as long as it` :
+		`${nr} slices of ${spanOf(compare.calm[0])} of the kept part, scaled to ${length}`;
+
+	return `The selected ${length}, with ${calm}. In the flame graph, red is more and blue is ` +
+		'less than in each of them, by more than they differ from each other; grey is not.' +
+		(view.kind === 'event' ? ' The tables have numbers of samples.' : '');
 }
 
 function show()
 {
-	const [from, to] = page.selected(), length = page.duration((to - from) * data.bin);
-
 	$('compared').hidden = !compare.mode;
 	if (!compare.mode)
 		return;
 	$('compared-tables').hidden = !compare.sums;
-	if (!compare.sums) {
-		$('compared-how').textContent = !part.selection && compare.mode !== 'chosen' ?
-			'Select the part that is to be compared.' :
-			`Nothing is compared: it takes ${LEAST_PARTS} calm parts as long as the ` +
-			`selected one (${length}), and there ${compare.calm.length === 1 ? 'is' : 'are'} ` +
-			`${compare.calm.length}. Select a shorter part.`;
-		return;
-	}
-	$('compared-how').textContent = `The selected ${length}, with ${compare.calm.length} calm parts ` +
-		'as long as it. In the flame graph, red is more and blue is less than in each of them, by ' +
-		'more than they differ from each other; grey is not.';
-	showTables();
+	$('compared-how').textContent = compare.sums ? how() : whyNot();
+	if (compare.sums)
+		showTables();
 }
 
 function setMode(mode)
@@ -203,7 +247,6 @@ function setMode(mode)
 	$('compare').value = mode;
 	if (mode === 'chosen')
 		page.selectTime(told.part.from, told.part.to);
-	page.changed();
 }
 
 // Another part was selected: what perf verdict chose does not fit it.
@@ -222,10 +265,26 @@ function keep()
 {
 	if (!part.selection)
 		return;
-	compare.kept = [...part.selection];
-	[...$('compare').options].find((o) => o.value === 'kept').disabled = false;
-	$('keep').textContent = 'Kept ' + page.signed(page.timeOf(compare.kept[0]), page.digits) +
-		' to ' + page.signed(page.timeOf(compare.kept[1]), page.digits);
+	setKept([...part.selection]);
+	page.changed();
+}
+
+// kept: [from, to), or null
+function setKept(kept)
+{
+	compare.kept = kept;
+	[...$('compare').options].find((o) => o.value === 'kept').disabled = !kept;
+	$('keep').textContent = !kept ? 'Keep part' : 'Kept ' + kept.map((bin) =>
+		page.signed(page.timeOf(bin), page.digits)).join(' to ');
+}
+
+// What a link says
+function follow(mode, kept)
+{
+	const usable = [...$('compare').options].filter((o) => kept || o.value !== 'kept');
+
+	setKept(kept);
+	setMode(usable.some((o) => o.value === mode) ? mode : '');
 }
 
 // ---- what perf verdict found
@@ -240,9 +299,11 @@ function showTold()
 	$('changes').hidden = !comparison;
 	if (!comparison)
 		return;
-	$('changes-how').textContent = comparison.sentence;
+	const changed = told && told.changes.length, none = told && !changed ? ' ' + NONE : '';
+
+	$('changes-how').textContent = comparison.sentence + none;
 	$('show-changes').hidden = !told;
-	$('changes-rows').hidden = !told;
+	$('changes-rows').hidden = !changed;
 	if (!told)
 		return;
 	const samples = (c) => c.figure === 'self' || c.figure === 'total';
@@ -252,9 +313,12 @@ function showTold()
 		  told.changes.filter((c, i, all) => all.slice(0, i).filter((o) =>
 			o.figure === c.figure).length < 10).map((c) => [
 			page.searchButton(samples(c) ? c.function || '[unknown]' : c.comm),
-			FIGURES[c.figure], ...['now', 'median', 'least', 'most'].map((k) => amount(c, c[k]))]),
-		  'Nothing changed by more than calm parts differ.');
-	$('show-changes').addEventListener('click', () => setMode('chosen'));
+			FIGURES[c.figure], ...['now', 'median', 'least', 'most'].map((k) => amount(c, c[k]))]), NONE);
+	$('show-changes').addEventListener('click', () => {
+		setMode('chosen');
+		page.changed();
+		$('h-flame').scrollIntoView();
+	});
 }
 
 function start()
@@ -265,11 +329,14 @@ function start()
 		options.push(['chosen', 'what was calm before']);
 	$('compare').replaceChildren(...options.map(([value, text]) =>
 		element('option', value === 'kept' ? {value, disabled: ''} : {value}, text)));
-	$('compare').addEventListener('change', () => setMode($('compare').value));
+	$('compare').addEventListener('change', () => {
+		setMode($('compare').value);
+		page.changed();
+	});
 	$('keep').addEventListener('click', keep);
 	showTold();
 }
 
-return {start, begin, judgeNodes, colour, label, show, setMode, selectionChanged, keep,
-	mode: () => compare.mode, sums: () => compare.sums};
+return {start, begin, judgeNodes, colour, label, show, follow, selectionChanged,
+	mode: () => compare.mode, kept: () => compare.kept, sums: () => compare.sums};
 };

@@ -13,12 +13,13 @@
 //	lanes.js	what tasks did, and histograms of their waits
 //	compare.js	the selected part compared with calm ones
 //	butterfly.js	callers and callees of the function that is searched for
+//	findings.js	what perf verdict found, and its evidence
 //	Tables		top tasks and functions of a count, and tables of the whole window
 'use strict';
 
 (() => {
 const NSEC = 1e9;
-const COLOURS = 8, MOST_FRAMES = 4000, MOST_SIDE = 32000, MOST_PIXELS = 4e7;
+const COLOURS = 8, MOST_FRAMES = 4000, MOST_SIDE = 32000, MOST_PIXELS = 4e7, FRAME_HEIGHT = 19;
 const KERNEL = 1, STATE = 2;
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
@@ -754,7 +755,8 @@ function showLegend()
 
 // ---- flame graph
 
-const flame = {chart: null, node: null, words: ''};
+// zoom: the key of the frame that is shown alone, or null
+const flame = {chart: null, node: null, zoom: null};
 
 // One tree for all tasks of a name: {n: name, v: value, c: children, k: kind, d: dso}.
 function tree(counted)
@@ -869,19 +871,42 @@ function drawFlame(counted)
 	}
 	const root = tree(counted), width = place.clientWidth;
 
-	flame.chart = flamegraph().width(width).cellHeight(19).inverted(true).tooltip(tip)
+	flame.chart = flamegraph().width(width).cellHeight(FRAME_HEIGHT).inverted(true).tooltip(tip)
 		.minFrameSize(leastWidth(root, width)).transitionDuration(0).setLabelHandler(label)
 		.setColorMapper(colour).setSearchMatch(matches).setSearchHandler(() => {})
 		.sort((a, b) => b.data.v - a.data.v)
 		.onHover((d) => { $('frame').textContent = label(d); })
 		.onClick((d) => {
 			flame.node = d;
+			flame.zoom = d.parent ? d.data.key : null;
 			$('reset-flame').disabled = !d.parent;
 			$('frame').textContent = label(d);
+			updateLink();
 		});
 	d3.select(place).datum(root).call(flame.chart);
 	// The height is for the deepest frame that is drawn; there is a title that is not used.
 	place.querySelector('text.title')?.remove();
+	zoomAgain(place);
+}
+
+const zoomFlame = (comm, chain) => { flame.zoom = comm * chains.parent.length + chain; };
+
+// The frame that was shown alone, if it is there; else the nearest of its callers
+function zoomAgain(place)
+{
+	const nr = chains.parent.length, frames = new Map();
+	let found;
+
+	if (flame.zoom === null)
+		return;
+	d3.select(place).datum().each((d) => frames.set(d.data.key, d));
+	for (let chain = flame.zoom % nr; chain >= 0 && !found; chain = chains.parent[chain])
+		found = frames.get(flame.zoom - flame.zoom % nr + chain);
+	flame.zoom = null;
+	if (!found)
+		return;
+	flame.chart.zoomTo(found);
+	place.scrollTop = (found.depth + 1) * FRAME_HEIGHT - place.clientHeight;
 }
 
 const words = () => $('search').value.trim().toLowerCase();
@@ -1007,7 +1032,7 @@ function searchButton(text)
 	return b;
 }
 
-const shortDso = (dso) => element('span', {title: dso}, dso.slice(dso.lastIndexOf('/') + 1));
+const shortDso = (dso) => element('span', {class: 'dso', title: dso}, dso.slice(dso.lastIndexOf('/') + 1));
 
 function showTasks(counted)
 {
@@ -1104,53 +1129,12 @@ function showCount()
 	search();
 }
 
-// ---- findings
-
 // A time of the records, selected and in sight
 function selectTime(from, to)
 {
 	const bin = (ns) => (ns - data.start) / data.bin;
 
 	selectSeen(Math.max(bin(from), 0), Math.min(Math.max(bin(to), bin(from) + 1), bins));
-	$('timeline').scrollIntoView({block: 'nearest'});
-}
-
-function timeButton(text, from, to)
-{
-	const b = element('button', {title: 'Select its time'}, text);
-
-	b.addEventListener('click', () => selectTime(from, to));
-	return b;
-}
-
-// Each link is a task that held up the one above.
-function showLink(link, depth)
-{
-	return element('li', {style: `padding-left: ${Math.min(depth, 5) * 14}px`},
-		(depth ? '↳ ' : '') + link.text,
-		timeButton(signed(link.start - base, digits), link.start, link.end),
-		link.function ? searchButton(link.function) : '');
-}
-
-function showFindings()
-{
-	const verdict = data.verdict;
-
-	$('verdict').hidden = !verdict.findings;
-	if (!verdict.findings)
-		return;
-	$('findings').replaceChildren(...verdict.findings.map((finding) => element('li', {},
-		timeButton(finding.sentence, finding.from, finding.to),
-		element('span', {class: 'sure'}, finding.confidence),
-		element('ul', {}, ...(finding.containers || []).map((text) => element('li', {}, text))),
-		element('ul', {}, ...finding.chain.map(showLink)))));
-	if (!verdict.findings.length)
-		$('findings').replaceWith(element('p', {class: 'line', id: 'findings'},
-			'Nothing was found that held tasks up.'));
-	$('missing').hidden = !verdict.missing.length;
-	$('missing').querySelector('ul').replaceChildren(...verdict.missing.map((missing) =>
-		element('li', {}, `${missing.what}: record it with `,
-			element('code', {}, missing.events))));
 }
 
 // ---- what does not change
@@ -1206,7 +1190,10 @@ function showViews()
 	$('view').replaceChildren(...options);
 	$('view').value = usualView();
 	$('view').disabled = options.length < 2;
-	$('view').addEventListener('change', () => setView($('view').value));
+	$('view').addEventListener('change', () => {
+		setView($('view').value);
+		changed();
+	});
 }
 
 function setView(value)
@@ -1216,10 +1203,11 @@ function setView(value)
 	view.events = mask(/^\d/.test(value) ? [Number(value)] : data.shownEvents);
 	rank();
 	showLegend();
-	changed();
 }
 
 // ---- what is shown alone
+
+const FILTERS = {comm: 'of-task', cgroup: 'of-cgroup'};
 
 function showFilters()
 {
@@ -1229,13 +1217,24 @@ function showFilters()
 	$('of-task').replaceChildren(...[[-1, 'all tasks'], ...[...new Set(names)].slice(0, 500)
 		.map((comm) => [comm, comms[comm] || '[no name]'])].map(option));
 	$('of-cgroup').replaceChildren(...[[-1, 'all cgroups'], ...data.cgroups.map((name, i) =>
-		[i, name || '[unknown]'])].map(option));
+		[i, name || '[unknown]']).sort((a, b) => (a[1] < b[1] ? -1 : 1))].map(option));
 	$('of-cgroup').parentNode.hidden = data.cgroups.length < 2;
-	for (const [id, key] of [['of-task', 'comm'], ['of-cgroup', 'cgroup']])
+	for (const [key, id] of Object.entries(FILTERS))
 		$(id).addEventListener('change', () => {
 			view[key] = Number($(id).value);
 			changed();
 		});
+}
+
+// value: a number, or -1 for all. There may be more tasks than there is a choice of.
+function showOnly(key, value)
+{
+	const choice = $(FILTERS[key]);
+
+	view[key] = value;
+	if (![...choice.options].some((o) => o.value === String(value)))
+		choice.append(element('option', {value}, comms[value]));
+	choice.value = String(value);
 }
 
 // ---- a link to what is seen
@@ -1251,7 +1250,9 @@ function updateLink()
 	put('task', view.comm < 0 ? '' : comms[view.comm], '');
 	put('cgroup', view.cgroup < 0 ? '' : data.cgroups[view.cgroup], '');
 	put('search', $('search').value, '');
-	put('compare', /rest|chosen/.test(compare.mode()) ? compare.mode() : '', '');
+	put('compare', compare.mode(), '');
+	put('kept', compare.kept() ? compare.kept().join('-') : '', '');
+	put('zoom', flame.zoom ?? '', '');
 	try {
 		history.replaceState(null, '', '#' + link);
 	} catch {
@@ -1270,33 +1271,34 @@ function followLink()
 		return found && Number(found[1]) < Number(found[2]) && Number(found[2]) <= bins ?
 			[Number(found[1]), Number(found[2])] : null;
 	};
-	const has = (id, value) => [...$(id).options].some((o) => o.value === value);
+	const seen = [link.get('view'), usualView()].find((value) =>
+		[...$('view').options].some((o) => o.value === value));
 
 	part.selection = range(link.get('part'));
 	[part.from, part.to] = range(link.get('see')) || [0, bins];
-	view.comm = comms.indexOf(link.get('task'));
-	view.cgroup = link.has('cgroup') ? data.cgroups.indexOf(link.get('cgroup')) : -1;
-	$('of-task').value = String(view.comm);
-	$('of-cgroup').value = String(view.cgroup);
+	showOnly('comm', comms.indexOf(link.get('task')));
+	showOnly('cgroup', link.has('cgroup') ? data.cgroups.indexOf(link.get('cgroup')) : -1);
 	$('search').value = link.get('search') || '';
-	if (has('view', link.get('view')))
-		setView(link.get('view'));
-	if (/^(rest|chosen)$/.test(link.get('compare')) && has('compare', link.get('compare')))
-		compare.setMode(link.get('compare'));
+	flame.zoom = /^\d+$/.test(link.get('zoom')) ? Number(link.get('zoom')) : null;
+	if (seen)
+		setView(seen);
+	compare.follow(link.get('compare') || '', range(link.get('kept')));
 }
 
-const page = {data, $, element, unpackAll, part, view, passes, prepare, margin, plotWidth, toBin,
+const page = {data, $, element, unpackAll, cells, off, base, part, view, passes, prepare, margin, plotWidth, toBin,
 	comms, commOf, chains, bins, number, duration, signed, digits, timeOf, selected, count, amount,
 	functionSums, fill, searchButton, shortDso, share, drawTrigger, drawShade, selectTime, changed,
+	showOnly, setView, usualView, zoomFlame, updateLink,
 	scheme: () => scheme};
 const lanes = makeLanes(page), compare = makeCompare(page), butterfly = makeButterfly(page);
+const findings = makeFindings(page, lanes);
 
 function start()
 {
 	readScheme();
 	rank();
 	showWhat();
-	showFindings();
+	findings.show();
 	showViews();
 	showFilters();
 	showLegend();

@@ -143,15 +143,31 @@ function describeAt(event)
 
 function move(by)
 {
-	const rows = $('lane-rows');
-
 	row = Math.max(0, Math.min(row + by, shown.length - 1));
 	draw();
+	tellRow();
+}
+
+function tellRow()
+{
+	const rows = $('lane-rows');
+
 	rows.scrollTop = Math.min(Math.max(rows.scrollTop, (row + 1) * HEIGHT - rows.clientHeight),
 				  row * HEIGHT);
 	const [from, to] = part.selection || [part.from, part.to];
 
 	$('lane-hover').textContent = shown.length ? describe(shown[row], from, to - from) : '';
+}
+
+// The lane of a task, if it has one
+function mark(task)
+{
+	choose();
+	row = shown.findIndex((lane) => data.lanes.tasks[lane] === task);
+	draw();
+	if (row >= 0)
+		tellRow();
+	return row >= 0;
 }
 
 // ---- histograms
@@ -213,5 +229,5 @@ function showDelays()
 		'logarithm of their number.';
 }
 
-return {draw, move, describeAt, showDelays};
+return {draw, move, mark, describeAt, showDelays};
 };
