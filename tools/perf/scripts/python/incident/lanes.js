@@ -105,8 +105,11 @@ function draw()
 		c.fillStyle = i === row ? scheme.accent : scheme.quiet;
 		c.textAlign = 'right';
 		c.textBaseline = 'middle';
-		c.fillText(cut(c, (i === row ? '▸ ' : '') + comm + (page.margin() > 100 ? ' ' + tid : ''),
-			       page.margin() - 12), page.margin() - 8, y + HEIGHT / 2 + 1);
+		// Names may be equal: of a long one, the id is what stays.
+		const id = page.margin() > 100 ? ' ' + tid : '';
+
+		c.fillText(cut(c, (i === row ? '▸ ' : '') + comm, page.margin() - 12 -
+			       c.measureText(id).width) + id, page.margin() - 8, y + HEIGHT / 2 + 1);
 		drawLane(c, lane, y, Math.floor(page.plotWidth()), scheme.states);
 	});
 	page.drawTrigger(c, height);
