@@ -3,9 +3,9 @@
 """
 Report a dump of the flight recorder: perf script report incident -i DUMP
 
-perf calls process_sample() for each sample and trace_unhandled() for each tracepoint, in the
-order of time. It numbers call chains by callchain_node(). Without that, process_event() gets the
-call chain itself. They are stored in a Recording:
+perf calls process_sample() for each sample and process_tracepoint() for each tracepoint, in the
+order of time. It numbers call chains by callchain_node(). Without that, process_event() and
+trace_unhandled() get the call chain itself. They are stored in a Recording:
 
     Symbols   numbered frames and call chains, as a tree of (parent, frame)
     Samples   six numbers per sample, in columns: (time, CPU, event, task, chain, cgroup)
@@ -47,6 +47,10 @@ MOST_MISSING = 5
 MOST_BYTES = 8 << 20
 # They say since when a task can run.
 WAKEUPS = ('sched:sched_waking', 'sched:sched_wakeup', 'sched:sched_wakeup_new')
+SWITCH = 'sched:sched_switch'
+# What is read of tracepoints
+FIELDS = {SWITCH: ('prev_pid', 'prev_comm', 'prev_state', 'next_pid', 'next_comm'),
+          **dict.fromkeys(WAKEUPS, ('pid',))}
 # -1, as perf hands it over
 NO_ID = (-1, 0xffffffff)
 # A kernel thread that sleeps waits for work, and nobody for it.
@@ -143,6 +147,7 @@ class Symbols:
         self.chains = Table((-1, -1))
         self.raw = {}
         self.kthreads = {}
+        self.states = {}
 
     @staticmethod
     def kind(dso):
@@ -177,6 +182,13 @@ class Symbols:
         return chain
 
     def state(self, chain, state):
+        """The call chain of a task that left the CPU in that state"""
+        found = self.states.get((chain, state))
+        if found is None:
+            found = self.states[chain, state] = self.new_state(chain, state)
+        return found
+
+    def new_state(self, chain, state):
         if state == 'idle' or state in ('sleeping', 'parked') and self.of_kthread(chain):
             state = FOR_WORK
         frame = self.frames.number(('(%s)' % state, '', self.STATE))
@@ -336,6 +348,8 @@ class Recording:
         self.tasks = Table()
         self.events = Table()
         self.clocks = {}
+        # Of events that are sampled: not each hit of a tracepoint became a sample.
+        self.of_some = {}
         self.traced = Switches()
         self.told = Switches()
         self.samples = Samples()
@@ -405,13 +419,21 @@ class Recording:
         return event
 
     def clock(self, name, attr):
-        event_type, _, config = struct.unpack_from('=IIQ', attr)
-        return self.event(name, clock_rank(name, event_type, config))
+        event_type, _, config, period = struct.unpack_from('=IIQQ', attr)
+        flags = struct.unpack_from('=Q', attr, 40)[0]
+        event = self.event(name, clock_rank(name, event_type, config))
+        some = bool(flags & ATTR_FREQ) or period > 1
+        self.of_some[event] = some or self.of_some.get(event, False)
+        return event
 
-    def sample(self, s, event, switch=None):
+    def sample(self, s, event):
+        return self.add(*self.numbers(s, event))
+
+    def numbers(self, s, event):
+        """What perf hands over to process_sample()"""
         where = s['sample']
-        return self.add(where['time'], where['cpu'], where['pid'], where['tid'], s['comm'], event,
-                        self.symbols.chain(s), where.get('cgroup', ''), switch)
+        return (where['time'], where['cpu'], where['pid'], where['tid'], s['comm'], event,
+                self.symbols.chain(s), where.get('cgroup', ''))
 
     def add(self, time, cpu, pid, tid, comm, event, chain, cgroup, switch=None):
         if cpu in NO_ID:
@@ -432,38 +454,35 @@ class Recording:
                 self.told.sampled(cpu, tid)
         return time, cpu, task, chain, cgroup
 
-    def tracepoint(self, fields, s):
-        name = s['ev_name'].rstrip(':')
-        event = self.event(name, 0)
-        if name != 'sched:sched_switch':
-            time = self.sample(s, event)[0]
-            if name in WAKEUPS and not self.of_some(s):
-                self.wakeups = True
-                self.traced.wake(time, fields['pid'])
-            return
-        time, cpu, task, chain, cgroup = self.sample(s, event, fields['prev_pid'])
-        if self.of_some(s):
-            self.partial_switches = True
-        else:
-            self.sched_switch(time, cpu, task, chain, cgroup, fields)
+    def fields(self, event):
+        """Which fields of an event are read"""
+        return FIELDS.get(self.events.items[event], ())
 
-    @staticmethod
-    def of_some(s):
-        """Not each hit of a tracepoint became a sample"""
-        period, flags = struct.unpack_from('=Q', s['attr'], 16)[0], struct.unpack_from(
-            '=Q', s['attr'], 40)[0]
-        return flags & ATTR_FREQ or period > 1
+    def tracepoint(self, time, cpu, pid, tid, comm, event, chain, cgroup, fields):
+        if None in fields:
+            # Not as the kernel writes it
+            fields = ()
+        _, cpu, task, _, cgroup = self.add(time, cpu, pid, tid, comm, event, chain, cgroup,
+                                           fields[0] if len(fields) > 1 else None)
+        if len(fields) > 1:
+            if self.of_some[event]:
+                self.partial_switches = True
+            else:
+                self.sched_switch(time, cpu, task, chain, cgroup, fields)
+        elif fields and not self.of_some[event]:
+            self.wakeups = True
+            self.traced.wake(time, fields[0])
 
     def sched_switch(self, time, cpu, task, chain, cgroup, fields):
-        state, tid = fields['prev_state'] & 0xff, fields['prev_pid']
+        tid, prev_comm, state, following, next_comm = fields
+        state &= 0xff
         if self.tasks.items[task][2] in ('(exiting)', ':%d' % tid):
-            task = self.task_named(tid, text(fields['prev_comm']))
+            task = self.task_named(tid, text(prev_comm))
         state = TASK_STATES.get(state & -state, 'waiting')
         chain = None if state == 'dead' else self.symbols.state(chain, state)
         self.traced.leave(time, cpu, task, tid, chain, self.first[cpu], cgroup,
                           state == 'preempted')
-        tid = fields['next_pid']
-        self.traced.enter(time, cpu, self.task_named(tid, text(fields['next_comm'])), tid)
+        self.traced.enter(time, cpu, self.task_named(following, text(next_comm)), following)
 
     def task_named(self, tid, comm):
         task = self.tid_task.get(tid)
@@ -966,6 +985,8 @@ class Page:
         self.r = figures.r
         self.start = figures.oldest
         self.width = max(figures.end - self.start, 1)
+        # What one level of detail has in common with the next one
+        self.steps = None
 
     def told_tasks(self):
         """tids of the tasks of findings, those of the first one first"""
@@ -984,7 +1005,8 @@ class Page:
         figures['tasks'] = sorted((t for t in counted['tasks'] if t['switches'] or t['on_ns']),
                                   key=lambda t: -t['on_ns'])[:MOST_TASKS]
         cells = Cells(self.r, self.start, self.width, level, Symbols.STATE, self.told_tasks())
-        figures.update(cells.data([c['cpu'] for c in counted['cpus']]))
+        self.steps = cells.steps(self.steps)
+        figures.update(cells.data([c['cpu'] for c in counted['cpus']], self.steps))
         figures.update({
             'start': self.start, 'width': self.width,
             'what': self.f.what(), 'shownEvents': self.f.shown,
@@ -1117,7 +1139,9 @@ def process_event(event):
 
 
 def trace_unhandled(_name, _context, fields, event):
-    recording.tracepoint(fields, event)
+    number = recording.clock(event['ev_name'], event['attr'])
+    recording.tracepoint(*recording.numbers(event, number),
+                         tuple(map(fields.get, recording.fields(number))))
 
 
 # perf gives so many of them.
@@ -1140,3 +1164,5 @@ machine = Machine(args.input)
 recording = Recording(*machine.side_band())
 # What perf calls most
 process_sample = recording.add
+process_tracepoint = recording.tracepoint
+tracepoint_fields = recording.fields

@@ -16,6 +16,15 @@
  *	process_sample(time, cpu, pid, tid, comm, event, callchain, cgroup)
  *		A sample of an event that is no tracepoint, instead of process_event().
  *
+ * With two more functions, it gets the samples of tracepoints in the same way:
+ *
+ *	tracepoint_fields(event)
+ *		Return the names of the fields that the script reads. It is called once for each
+ *		tracepoint.
+ *	process_tracepoint(time, cpu, pid, tid, comm, event, callchain, cgroup, fields)
+ *		A sample of a tracepoint, instead of the function with its name or
+ *		trace_unhandled(). @fields has a number or a text for each name, or None.
+ *
  * Tasks that have exited are kept, as perf report does: the last samples of a task come after the
  * record of its exit, and could not be resolved otherwise.
  *
@@ -33,14 +42,19 @@
 #include "../sample.h"
 #include "../symbol.h"
 #include "../thread.h"
+#include "../tp-field.h"
 #include "../trace-event.h"
 
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef HAVE_LIBTRACEEVENT
+#include <traceevent/event-parse.h>
+#endif
 
 #define NODE_BITS	16
 #define MOST_FRAMES	1024
+#define MOST_FIELD	256
 
 struct node {
 	const struct symbol	*sym;
@@ -51,13 +65,22 @@ struct node {
 	bool			known;
 };
 
+/* @fields: those of a tracepoint that the script reads; NULL where it has none of that name */
+struct event {
+	PyObject			*number;
+	const struct tep_format_field	**fields;
+	Py_ssize_t			nr_fields;
+};
+
 static struct {
 	bool		asked;
 	PyObject	*node;
 	PyObject	*event;
 	PyObject	*sample;
+	PyObject	*fields;
+	PyObject	*tracepoint;
 	struct node	*nodes;
-	PyObject	**events;
+	struct event	*events;
 	int		nr_events;
 } script;
 
@@ -75,6 +98,8 @@ static bool is_wanted(PyObject *dict)
 		script.node = find(dict, "callchain_node");
 		script.event = find(dict, "sample_event");
 		script.sample = find(dict, "process_sample");
+		script.fields = find(dict, "tracepoint_fields");
+		script.tracepoint = find(dict, "process_tracepoint");
 		if (script.node && script.event && script.sample)
 			script.nodes = calloc(1U << NODE_BITS, sizeof(*script.nodes));
 		if (script.nodes)
@@ -188,14 +213,13 @@ PyObject *python_samples__callchain(PyObject *dict, struct perf_sample *sample,
 	return is_wanted(dict) ? PyLong_FromUnsignedLong(read_chain(sample, evsel, al)) : NULL;
 }
 
-/* Borrowed */
-static PyObject *event_of(struct evsel *evsel)
+static struct event *event_of(struct evsel *evsel)
 {
 	const struct perf_event_attr *attr = &evsel->core.attr;
 	int idx = evsel->core.idx;
 
 	if (idx >= script.nr_events) {
-		PyObject **events = reallocarray(script.events, idx + 1, sizeof(*events));
+		struct event *events = reallocarray(script.events, idx + 1, sizeof(*events));
 
 		if (!events)
 			Py_FatalError("couldn't keep the numbers of events");
@@ -204,13 +228,13 @@ static PyObject *event_of(struct evsel *evsel)
 		script.events = events;
 		script.nr_events = idx + 1;
 	}
-	if (!script.events[idx])
-		script.events[idx] =
+	if (!script.events[idx].number)
+		script.events[idx].number =
 			call(script.event,
 			     Py_BuildValue("(NN)", text(evsel__name(evsel)),
 					   PyBytes_FromStringAndSize((const char *)attr,
 								     sizeof(*attr))));
-	return script.events[idx];
+	return &script.events[idx];
 }
 
 static const char *cgroup_of(const struct perf_sample *sample, struct evsel *evsel)
@@ -221,6 +245,26 @@ static const char *cgroup_of(const struct perf_sample *sample, struct evsel *evs
 		return "";
 	cgroup = cgroup__find(evsel__env(evsel), sample->cgroup);
 	return cgroup ? cgroup->name : "unknown";
+}
+
+/* What process_sample() gets, in a tuple of @size */
+static PyObject *arguments(struct perf_sample *sample, struct evsel *evsel,
+			   struct addr_location *al, const struct event *event, int size)
+{
+	PyObject *args = PyTuple_New(size);
+
+	if (!args)
+		Py_FatalError("couldn't create Python tuple");
+	Py_INCREF(event->number);
+	PyTuple_SET_ITEM(args, 0, PyLong_FromUnsignedLongLong(sample->time));
+	PyTuple_SET_ITEM(args, 1, PyLong_FromLong((s32)sample->cpu));
+	PyTuple_SET_ITEM(args, 2, PyLong_FromLong((s32)sample->pid));
+	PyTuple_SET_ITEM(args, 3, PyLong_FromLong((s32)sample->tid));
+	PyTuple_SET_ITEM(args, 4, text(thread__comm_str(al->thread)));
+	PyTuple_SET_ITEM(args, 5, event->number);
+	PyTuple_SET_ITEM(args, 6, PyLong_FromUnsignedLong(read_chain(sample, evsel, al)));
+	PyTuple_SET_ITEM(args, 7, text(cgroup_of(sample, evsel)));
+	return args;
 }
 
 /**
@@ -235,23 +279,80 @@ static const char *cgroup_of(const struct perf_sample *sample, struct evsel *evs
 bool python_samples__process(PyObject *dict, struct perf_sample *sample, struct evsel *evsel,
 			     struct addr_location *al)
 {
-	PyObject *args, *event;
-
 	if (!is_wanted(dict))
 		return false;
-	args = PyTuple_New(8);
-	if (!args)
-		Py_FatalError("couldn't create Python tuple");
-	event = event_of(evsel);
-	Py_INCREF(event);
-	PyTuple_SET_ITEM(args, 0, PyLong_FromUnsignedLongLong(sample->time));
-	PyTuple_SET_ITEM(args, 1, PyLong_FromLong((s32)sample->cpu));
-	PyTuple_SET_ITEM(args, 2, PyLong_FromLong((s32)sample->pid));
-	PyTuple_SET_ITEM(args, 3, PyLong_FromLong((s32)sample->tid));
-	PyTuple_SET_ITEM(args, 4, text(thread__comm_str(al->thread)));
-	PyTuple_SET_ITEM(args, 5, event);
-	PyTuple_SET_ITEM(args, 6, PyLong_FromUnsignedLong(read_chain(sample, evsel, al)));
-	PyTuple_SET_ITEM(args, 7, text(cgroup_of(sample, evsel)));
-	Py_DECREF(call(script.sample, args));
+	Py_DECREF(call(script.sample, arguments(sample, evsel, al, event_of(evsel), 8)));
 	return true;
 }
+
+#ifdef HAVE_LIBTRACEEVENT
+static void find_fields(struct event *event, struct evsel *evsel)
+{
+	PyObject *names = call(script.fields, Py_BuildValue("(O)", event->number));
+	PyObject *all = PySequence_Tuple(names);
+	Py_ssize_t i, nr = all ? PyTuple_GET_SIZE(all) : 0;
+
+	/* One more, so that it is known to have been asked for. */
+	event->fields = calloc(nr + 1, sizeof(*event->fields));
+	if (!all || !event->fields)
+		Py_FatalError("tracepoint_fields() must return names");
+	for (i = 0; i < nr; i++) {
+		const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(all, i));
+
+		if (!name)
+			Py_FatalError("tracepoint_fields() must return names");
+		event->fields[i] = tp_field__find(evsel, name);
+	}
+	event->nr_fields = nr;
+	Py_DECREF(all);
+	Py_DECREF(names);
+}
+
+static PyObject *value_of(const struct evsel *evsel, const struct perf_sample *sample,
+			  const struct tep_format_field *field)
+{
+	char value[MOST_FIELD];
+	u64 number;
+
+	if (field && field->flags & TEP_FIELD_IS_ARRAY) {
+		if (tp_field__text(evsel, sample, field, value, sizeof(value)))
+			return text(value);
+	} else if (tp_field__number(evsel, sample, field, &number)) {
+		return field->flags & TEP_FIELD_IS_SIGNED ? PyLong_FromLongLong(number) :
+							    PyLong_FromUnsignedLongLong(number);
+	}
+	Py_RETURN_NONE;
+}
+
+/**
+ * python_samples__tracepoint - give a sample of a tracepoint to the script
+ * @dict: what the script defines
+ * @sample: the sample
+ * @evsel: the tracepoint
+ * @al: where it was taken
+ *
+ * Return: false if the script does not ask for numbers of tracepoints.
+ */
+bool python_samples__tracepoint(PyObject *dict, struct perf_sample *sample, struct evsel *evsel,
+				struct addr_location *al)
+{
+	PyObject *args, *fields;
+	struct event *event;
+	Py_ssize_t i;
+
+	if (!is_wanted(dict) || !script.fields || !script.tracepoint)
+		return false;
+	event = event_of(evsel);
+	if (!event->fields)
+		find_fields(event, evsel);
+	fields = PyTuple_New(event->nr_fields);
+	if (!fields)
+		Py_FatalError("couldn't create Python tuple");
+	for (i = 0; i < event->nr_fields; i++)
+		PyTuple_SET_ITEM(fields, i, value_of(evsel, sample, event->fields[i]));
+	args = arguments(sample, evsel, al, event, 9);
+	PyTuple_SET_ITEM(args, 8, fields);
+	Py_DECREF(call(script.tracepoint, args));
+	return true;
+}
+#endif

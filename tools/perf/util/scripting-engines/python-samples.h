@@ -13,5 +13,7 @@ PyObject *python_samples__callchain(PyObject *script, struct perf_sample *sample
 				    struct evsel *evsel, struct addr_location *al);
 bool python_samples__process(PyObject *script, struct perf_sample *sample,
 			     struct evsel *evsel, struct addr_location *al);
+bool python_samples__tracepoint(PyObject *script, struct perf_sample *sample,
+				struct evsel *evsel, struct addr_location *al);
 
 #endif /* __PERF_PYTHON_SAMPLES_H */

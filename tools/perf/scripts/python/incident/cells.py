@@ -27,8 +27,10 @@ LEVELS = (Level(10000, 60000, 10000, 100, 10000), Level(5000, 40000, 8000, 100, 
           Level(2000, 20000, 4000, 100, 4000), Level(1000, 10000, 2000, 100, 2000),
           Level(500, 5000, 1000, 50, 1000), Level(200, 2000, 500, 50, 500),
           Level(100, 1000, 200, 50, 200), Level(20, 200, 50, 20, 50), Level(5, 50, 20, 10, 20))
-# Lanes and delays are for the eye: they have no more bins than a screen has pixels.
+# Lanes are for the eye: they have no more bins than a screen has pixels. Histograms are of parts
+# that are selected, and have fewer.
 MOST_STEPS = 2000
+MOST_PARTS = 500
 MOST_MARKS = 10000
 MOST_NAME = 500
 # Widths of bins, in round numbers.
@@ -63,9 +65,11 @@ def columns(names, rows):
     """Of tuples, a dictionary of packed columns"""
     names = names.split()
     held = [array.array('q') for _ in names]
-    for row in rows:
-        for column, value in zip(held, row):
-            column.append(value)
+    rows = iter(rows)
+    # Some at once: that takes less time than one by one, and not the memory of all.
+    for some in iter(lambda: tuple(itertools.islice(rows, 4096)), ()):
+        for column, values in zip(held, zip(*some)):
+            column.extend(values)
     return {name: packed(column) for name, column in zip(names, held)}
 
 
@@ -79,6 +83,7 @@ class Cells:
         self.state = state
         self.bin = bin_width(width, level.bins)
         self.step = max(self.bin, bin_width(width, MOST_STEPS))
+        self.part = max(self.bin, bin_width(width, MOST_PARTS))
         # Times of waits fit into 32 bits in this unit.
         self.tick = max(1000, -(-width // (1 << 32)))
         self.off = recording.switches.off
@@ -266,7 +271,7 @@ class Cells:
         counts = Counter()
         for start, woken, end, task, chain, cgroup in self.off:
             key = self.task_of[task], self.cgroup_of[cgroup]
-            bin_ = (end - self.start) // self.step
+            bin_ = (end - self.start) // self.part
             if end > woken:
                 counts[(bin_, DELAYED, ((end - woken) // 1000).bit_length()) + key] += 1
             if woken > start and hows[chain] is not None:
@@ -302,13 +307,21 @@ class Cells:
         return 'So that this page is not larger than 8 MiB, %s.' % (
             ', '.join(told[:-1]) + ' and ' * (len(told) > 1) + told[-1]) if told else ''
 
-    def data(self, cpus):
-        """cpus: those that the page shows"""
-        hows, dsos, cpus = self.of_chains(), {'': 0}, set(cpus)
+    def steps(self, before):
+        """Lanes and delays; those of another level, if they are the same"""
+        key = self.step, self.part, self.level.lanes, list(self.task_of), self.cgroup_of
+        if not before or before[0] != key:
+            hows = self.of_chains()
+            before = key, {'lanes': self.lanes(hows), 'delays': self.delays(hows)}
+        return before
+
+    def data(self, cpus, steps):
+        """cpus: those that the page shows; steps: what steps() returned"""
+        dsos, cpus = {'': 0}, set(cpus)
         return {
-            'bin': self.bin, 'tick': self.tick, 'step': self.step, 'aggregated': self.words(),
+            'bin': self.bin, 'tick': self.tick, 'step': self.step, 'part': self.part,
+            'aggregated': self.words(), **steps[1],
             'cells': self.cells(), 'off': self.waits(), 'switches': self.switches(),
-            'lanes': self.lanes(hows), 'delays': self.delays(hows),
             'taskNames': self.tasks, 'cgroups': self.cgroups,
             'frames': [(name, dsos.setdefault(dso, len(dsos)), kind)
                        for name, dso, kind in self.frames],

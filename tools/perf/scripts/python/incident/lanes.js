@@ -4,8 +4,8 @@
 //
 // A lane is a row of a task. data.lanes has runs of steps of time, (task, first step, steps), with
 // the shares of the time that the task ran, could run, was blocked, and slept, of 255. What is
-// left of a step is not known. data.delays has the number of waits by the step in which they
-// ended and the power of two of their length in microseconds.
+// left of a step is not known. data.delays has the number of waits by the part of the window in
+// which they ended and the power of two of their length in microseconds.
 'use strict';
 
 const makeLanes = (page) => {
@@ -215,12 +215,13 @@ function showBars(id, what, counts)
 function showDelays()
 {
 	const [from, to] = page.selected(), kinds = [0, 1].map(() => Array(MOST_POWER).fill(0));
+	const wide = data.part / data.bin;
 
 	$('waits').hidden = !data.hasSwitches;
 	for (let i = 0; i < delays.bin.length; i++) {
-		const middle = (delays.bin[i] + 0.5) * scale;
+		const middle = (delays.bin[i] + 0.5) * wide;
 
-		if (middle >= from && middle < Math.max(to, from + scale) &&
+		if (middle >= from && middle < Math.max(to, from + wide) &&
 		    page.passes(delays.task[i], delays.cgroup[i]))
 			kinds[delays.kind[i]][Math.min(delays.power[i], MOST_POWER - 1)] += delays.count[i];
 	}
@@ -228,7 +229,7 @@ function showDelays()
 	showBars('wait-bars', 'Slept or was blocked', kinds[1]);
 	$('waits-note').textContent = (data.hasWakeups ? '' : 'Wakeups were not recorded ' +
 		'(sched:sched_waking): time that a task waited for a CPU after a wakeup counts as ' +
-		'sleeping. ') + `Waits that ended in the selected part, in steps of ${page.duration(data.step)}, by the ` +
+		'sleeping. ') + `Waits that ended in the selected part, in steps of ${page.duration(data.part)}, by the ` +
 		'logarithm of their number.';
 }
 
