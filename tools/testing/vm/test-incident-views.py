@@ -177,7 +177,7 @@ def linked(t):
 
 
 def evidence(t, name='evidence'):
-    """server (5) waits from 4 s to 5 s for other (7), which runs: three in four times in hot_function"""
+    """server (5) waits from 4 s to 5 s for other (7), which runs, mostly in hot_function"""
     told = Told(t, name)
     told.sample(0, 1, 7, 'other', stack=STACKS['read'])
     for n in range(1, 1000):
@@ -223,7 +223,8 @@ def tasks_clicked(t):
           'hot_function', '4.000 s'])
     if 'By: other (7) 1.000 s, ghost (99) 1.000 s' not in t.browser.text('#findings'):
         raise AssertionError(t.browser.text('#findings'))
-    for n, (name, tid, did) in enumerate((('other', '7', 'ran 1.000 s'), ('server', '5', 'slept 1.000 s'))):
+    for n, (name, tid, did) in enumerate((('other', '7', 'ran 1.000 s'),
+                                          ('server', '5', 'slept 1.000 s'))):
         press(t, '%s (%s)' % (name, tid), n)
         same('tasks', [row[:2] for row in t.rows('#tasks')], [[name, tid]])
         same('link', link_of(t), {'task': name})
@@ -254,7 +255,8 @@ def unfaded(t):
 def stacks_clicked(t):
     """A stack of a finding is shown in the flame graph of its task and time"""
     evidence(t)
-    t.choose('#of-task', t.browser.run("return document.querySelector('#of-task').options[1].value"))
+    t.choose('#of-task', t.browser.run(
+        "return document.querySelector('#of-task').options[1].value"))
     for n, name, view, leaf, chain in (
             (0, 'server', 'off', '(sleeping)', 'main → pthread_mutex_lock → futex_wait → schedule'),
             (1, 'other', '0', 'hot_function', 'main → serve → hot_function')):
@@ -353,7 +355,8 @@ def many_cgroups(t, nr):
     told = Told(t, 'cgroups-%d' % nr)
     for i in range(120000):
         tid = 1 + i % 30000
-        told.sample(i / 10000, i % 8, tid, 'task-%d' % tid, stack=STACKS['hot' if i % 3 else 'read'],
+        told.sample(i / 10000, i % 8, tid, 'task-%d' % tid,
+                    stack=STACKS['hot' if i % 3 else 'read'],
                     cgroup='/' + 'kubepods-%d.slice/' % (i % nr % 7) * 60 + '%d-pod' % (i % nr))
     told.verdict(findings=[
         {'kind': 'cpu', 'root': 'cpu', 'confidence': 'known', 'cost_ns': NSEC, 'waits': 1,

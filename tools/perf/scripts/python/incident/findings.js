@@ -5,7 +5,8 @@
 // A click on a finding, or on the time of a link of its chain, selects that time. A click on a task
 // shows that task alone, and marks its lane. A click on a stack shows it in the flame graph of that
 // task and time. perf verdict tells no stacks. They are looked up in what the page holds: the call
-// chain of the wait that overlaps most with the link; of a task that ran, the one with most samples.
+// chain of the wait that overlaps most with the link or, of a task that ran, the one with most
+// samples.
 'use strict';
 
 const makeFindings = (page, lanes) => {
