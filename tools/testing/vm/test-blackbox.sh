@@ -483,6 +483,15 @@ recovers_placed()
 		grep -q 'message-7-' /tmp/samples
 }
 
+# The cgroup of the load is older than the session: no record of the session names it.
+names_cgroups()
+{
+	"$BUILD/base/bin/perf" script -i /tmp/placed.data -F comm,cgroup >/tmp/samples \
+		2>/tmp/complaints || { cat /tmp/complaints; return 1; }
+	grep -cE '^ *load +/older-than-session *$' /tmp/samples ||
+		{ tail -n 5 /tmp/samples; return 1; }
+}
+
 # start_load NUMBER [CPU...]: a task on each CPU that keeps it in system calls; its name is
 # "load". Before, the buffers are written several times over.
 start_load()
@@ -604,6 +613,7 @@ boot_7()
 	tap_run "two deaths: both are shown, again" holds box.0 box.1
 	tap_run "two deaths: the unit recovers and releases both" unit_recovers
 	tap_run "perf record --reserve says what is wrong" reserve_errors
+	mkdir /sys/fs/cgroup/older-than-session
 	tap_run "perf record places a session in the released half" reserves live
 	tap_run "perf record --replace and --add place events there as well" reserves_again
 }
@@ -612,6 +622,7 @@ death_7()
 {
 	"$SELFTESTS/blackbox_late" box >/tmp/late 2>&1 &
 	eventually grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
+	echo $BASHPID >/sys/fs/cgroup/older-than-session/cgroup.procs
 	start_load 7 0
 	# Each line of the panic takes so many ms.
 	echo 50 >/proc/sys/kernel/printk_delay
@@ -625,6 +636,7 @@ boot_8()
 	tap_run "panic, after which sessions are thawed and ended" keeps_late "$live"
 	tap_run "its records are whole, and no record is newer" ends_with_death mono
 	tap_run "perf recovers the session that perf has placed, with names" recovers_placed "$live"
+	tap_run "and the cgroup that is older than the session" names_cgroups
 	ask stop
 }
 

@@ -8,10 +8,11 @@
  *
  *	formats of the session's tracepoints
  *	modules of the kernel
+ *	cgroups, if the session's samples have them
  *	tasks, their names and mappings, with build-ids
  *
  * There is room for a part of the image only. If they do not fit, the mappings are left out;
- * then the tasks, too.
+ * then the tasks and the cgroups, too.
  */
 #include "blackbox.h"
 #include "../cloexec.h"
@@ -106,6 +107,25 @@ static int put_formats(struct note_writer *w __maybe_unused,
 }
 #endif
 
+/* The records of a session name the cgroups that were made after it. */
+static void put_cgroups(struct note_writer *w, struct machine *machine)
+{
+	w->tool.cgroup_events = true;
+	if (perf_event__synthesize_cgroups(&w->tool, put_record, machine) < 0)
+		pr_warning("The names of cgroups cannot be stored: is there a cgroup file system with perf_event?\n");
+}
+
+static bool has_cgroups(struct evlist *evlist)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel->core.attr.sample_type & PERF_SAMPLE_CGROUP)
+			return true;
+	}
+	return false;
+}
+
 static bool has_tracepoints(struct evlist *evlist)
 {
 	struct evsel *evsel;
@@ -128,6 +148,8 @@ static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_ext
 		pr_warning("The formats of the tracepoints cannot be stored: is tracefs mounted, and may this user read it?\n");
 	if (perf_event__synthesize_modules(&w->tool, put_record, machine) < 0)
 		pr_warning("The modules of the kernel cannot be stored: see /proc/sys/kernel/kptr_restrict.\n");
+	if (extent < NOTE_WITHOUT_TASKS && has_cgroups(evlist))
+		put_cgroups(w, machine);
 	/* It returns -1, whatever has failed. */
 	if (extent < NOTE_WITHOUT_TASKS &&
 	    perf_event__synthesize_threads(&w->tool, put_record, machine,
@@ -213,7 +235,7 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 	static const char *const stored[NOTE_EXTENTS] = {
 		[NOTE_ALL]		= "",
 		[NOTE_WITHOUT_MAPS]	= ", without what tasks have mapped",
-		[NOTE_WITHOUT_TASKS]	= ", without tasks",
+		[NOTE_WITHOUT_TASKS]	= ", without tasks and cgroups",
 	};
 	struct perf_persistent_notes arg;
 	int ret = store(fd, evlist, &arg);
