@@ -483,6 +483,15 @@ recovers_placed()
 		grep -q 'message-7-' /tmp/samples
 }
 
+# Without a controller for its children, all tasks count as those of the root.
+make_older_cgroup()
+{
+	local controller
+	read -r controller _ </sys/fs/cgroup/cgroup.controllers
+	echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/older-than-session
+}
+
 # The cgroup of the load is older than the session: no record of the session names it.
 names_cgroups()
 {
@@ -613,7 +622,7 @@ boot_7()
 	tap_run "two deaths: both are shown, again" holds box.0 box.1
 	tap_run "two deaths: the unit recovers and releases both" unit_recovers
 	tap_run "perf record --reserve says what is wrong" reserve_errors
-	mkdir /sys/fs/cgroup/older-than-session
+	make_older_cgroup
 	tap_run "perf record places a session in the released half" reserves live
 	tap_run "perf record --replace and --add place events there as well" reserves_again
 }
