@@ -240,6 +240,9 @@ static void add_missing(void *ctx, const char *events, const char *what)
 		snprintf(m->events + len, sizeof(m->events) - len, "%s ", events);
 }
 
+#define INTERRUPTS \
+	"irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit"
+
 /* Of each event that the verdict needs, and that was left out, it is told what it would show. */
 static int test__verdict_missing(struct test_suite *test __maybe_unused,
 				 int subtest __maybe_unused)
@@ -258,6 +261,8 @@ static int test__verdict_missing(struct test_suite *test __maybe_unused,
 		{ "-g ",			EVENT_NR,		true,	false },
 		{ "vmscan:mm_vmscan_direct_reclaim_*,vmscan:mm_vmscan_memcg_reclaim_* ",
 						EVENT_MEMCG_RECLAIM_END, true,	true },
+		{ INTERRUPTS " ",		EVENT_SOFTIRQ_ENTRY,	true,	true },
+		{ INTERRUPTS " ",		EVENT_IRQ_EXIT,		true,	true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -36,7 +36,8 @@ print(eval(sys.argv[2]))' "$TMP/figures" "$1"
 # All that is read afterwards, see lib/apart.sh
 record_all()
 {
-	start_recorder "$TMP/a" -M 32M -m 2M -e cpu-clock/freq=499/ -e sched:sched_switch -g -a
+	start_recorder "$TMP/a" -M 32M -m 2M -e cpu-clock/freq=499/ \
+		-e sched:sched_switch,sched:sched_waking -g -a
 	run_dead
 	dump
 	stop_recorder INT
@@ -321,19 +322,20 @@ counts_as_timehist()
 }
 
 # counts_waits [OPTION...]: times on and off the CPU, from the switches as perf script
-# prints them
+# prints them, and for how long of these tasks could run, from their wakeups
 counts_waits()
 {
 	perf script -i "$DUMP" "$@" -s "$(perf --exec-path)/scripts/python/incident.py" -- \
-		--json >"$TMP/figures"
+		--json -o "$TMP/waits.html" >"$TMP/figures"
 	# Whoever leaves a CPU is who was switched to: no task is missing.
 	not has 'Not every switch' figure 'f["notes"]'
 	perf script -i "$DUMP" "$@" --ns -F tid,cpu,time,event,trace -G 2>/dev/null >"$TMP/lines"
-	python3 - "$TMP/figures" "$TMP/lines" <<-'END'
-		import json, re, sys
+	python3 - "$TMP/figures" "$TMP/lines" "$TMP/waits.html" <<-'END'
+		import array, base64, json, re, sys
 		from collections import Counter
 		f = json.load(open(sys.argv[1]))
 		first, last, newest = {}, {}, 0
+		ready, woken = [], {}
 		on, off, since, running, count = Counter(), Counter(), {}, {}, Counter()
 		# With and without the plugin of libtraceevent.
 		switch = re.compile(r'.*(?:prev_pid=|:)(\d+) .*?(?:prev_state=|\[\d+\] )(\S+) ==> '
@@ -346,6 +348,10 @@ counts_waits()
 		    last[cpu] = newest = t
 		    # Who is on a CPU does not wait: it came back where nothing was recorded yet.
 		    since.pop(who, None)
+		    if m[5] == 'sched:sched_waking':
+		        tid = int(re.match(r'(?:.*?pid=|.*?:)(\d+) ', m[6])[1])
+		        if tid in since:
+		            woken.setdefault(tid, t)
 		    if m[5] != 'sched:sched_switch':
 		        continue
 		    m = switch.match(m[6])
@@ -353,16 +359,21 @@ counts_waits()
 		    if prev:
 		        on[prev] += t - running.get(cpu, (prev, first[cpu]))[1]
 		        count[prev] += 1
+		        woken.pop(prev, None)
 		        if state[0] not in 'XZ':
 		            since[prev] = t
+		            if state[0] == 'R':
+		                woken[prev] = t
 		    running[cpu] = (tid, t)
 		    if tid in since:
 		        off[tid] += t - since.pop(tid)
+		        ready.append(t - woken.get(tid, t))
 		for cpu, (tid, t) in running.items():
 		    if tid:
 		        on[tid] += last[cpu] - t
 		for tid, t in since.items():
 		    off[tid] += newest - t
+		    ready.append(newest - woken.get(tid, newest))
 		def by_tid(key):
 		    sums = Counter()
 		    for t in f['tasks']:
@@ -376,6 +387,13 @@ counts_waits()
 		           if got.get(k) != want.get(k)}
 		    if bad:
 		        sys.exit('%s: got, want: %r' % (key, bad))
+		data = re.search(r'id="data">(.*?)</script>', open(sys.argv[3]).read(), re.S)[1]
+		packed = json.loads(data)['off']['ready']
+		told = array.array({'B': 'B', 'H': 'H', 'I': 'I', 'd': 'd', 'i': 'i'}[packed['type']],
+		                   base64.b64decode(packed['text']))
+		print('could run', len(ready), sum(ready))
+		if sum(told) != sum(ready) or sum(ready) < 1000:
+		    sys.exit('could run for %r, should be %r' % (sum(told), sum(ready)))
 	END
 }
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So long a wait for a block device, or for a CPU, is worth events that would tell more. */
+/* So long a wait for a block device is worth events that would tell more. */
 #define LONG_WAIT	(20 * NSEC_PER_MSEC)
 
 const char *const verdict_kinds[] = {
@@ -527,14 +527,7 @@ static bool is_long_io(const struct verdict_wait *w)
 	return w->class == CLASS_IO && verdict_wait__blocked(w) >= LONG_WAIT;
 }
 
-static bool is_long_delay(const struct verdict_wait *w)
-{
-	return verdict_wait__runnable(w) >= LONG_WAIT;
-}
-
-/* Has a task waited so? */
-static bool has_waited(const struct verdict_history *h,
-		       bool (*is_such)(const struct verdict_wait *w))
+static bool has_waited_for_io(const struct verdict_history *h)
 {
 	u32 t, i;
 
@@ -542,7 +535,7 @@ static bool has_waited(const struct verdict_history *h,
 		for (i = 0; i < h->tasks[t].nr_waits; i++) {
 			const struct verdict_wait *w = &h->tasks[t].waits[i];
 
-			if (!w->unknown && is_such(w))
+			if (!w->unknown && is_long_io(w))
 				return true;
 		}
 	}
@@ -573,15 +566,15 @@ void verdict_words__missing(const struct verdict_history *h,
 		     "who was woken by whom, and waited for a CPU");
 	if (!h->has[EVENT_WAKEUP_NEW])
 		tell(ctx, "sched:sched_wakeup_new", "who made new tasks");
-	if (!(h->has[EVENT_RQ_ISSUE] && h->has[EVENT_RQ_COMPLETE]) && has_waited(h, is_long_io))
+	if (!(h->has[EVENT_RQ_ISSUE] && h->has[EVENT_RQ_COMPLETE]) && has_waited_for_io(h))
 		tell(ctx, "block:block_rq_issue,block:block_rq_complete",
 		     "for which block devices tasks waited");
+	/* A task that is on a CPU loses time to them without a wait that would show it. */
 	if (!(h->has[EVENT_SOFTIRQ_ENTRY] && h->has[EVENT_SOFTIRQ_EXIT] &&
-	      h->has[EVENT_IRQ_ENTRY] && h->has[EVENT_IRQ_EXIT]) &&
-	    has_waited(h, is_long_delay))
+	      h->has[EVENT_IRQ_ENTRY] && h->has[EVENT_IRQ_EXIT]))
 		tell(ctx,
 		     "irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit",
-		     "whether interrupts had the CPUs that tasks waited for");
+		     "whether interrupts had the CPUs of tasks");
 	if (!(h->has[EVENT_RECLAIM_BEGIN] && h->has[EVENT_RECLAIM_END] &&
 	      h->has[EVENT_MEMCG_RECLAIM_BEGIN] && h->has[EVENT_MEMCG_RECLAIM_END]))
 		tell(ctx, "vmscan:mm_vmscan_direct_reclaim_*,vmscan:mm_vmscan_memcg_reclaim_*",
