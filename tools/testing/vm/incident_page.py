@@ -53,6 +53,9 @@ FAINT = """const rgb = (c) => (c.match(/[0-9.]+/g) || []).map(Number);
                   mix(style('rect').fill, part * style('rect').fillOpacity));
     });
     return [...texts, ...frames].map((e) => e.tagName + ' ' + e.textContent.slice(0, 40))"""
+# Tables of which a part is seen only if they are moved sideways
+CUT = """return [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth)
+    .map((e) => e.firstElementChild.id)"""
 PERF = '''#!/bin/sh
 case "$1" in
 report) echo "# hostname : db7"; echo "# nrcpus online : 4"; echo "# cmdline : perf record -a "
@@ -275,6 +278,7 @@ class Tests:
                 wide = self.browser.run('return document.documentElement.scrollWidth')
                 if wide > width:
                     raise AssertionError('%s: %d is more than %d' % (scheme, wide, width))
+                same('%s, %d: tables that are cut off' % (scheme, width), self.browser.run(CUT), [])
                 same('%s, %d: too faint' % (scheme, width), self.browser.run(FAINT), [])
                 self.shot('%s-%s-%d' % (name, scheme, width))
         self.browser.devtools('Emulation.setEmulatedMedia', features=[])

@@ -323,6 +323,59 @@ def equal(t):
         raise AssertionError(t.browser.text('#compared-how'))
 
 
+def heights(t, cpu):
+    """How much of the row of one of two CPUs is drawn on"""
+    return t.browser.run("""const c = document.getElementById('cpus'), r = c.width / c.clientWidth;
+        const h = c.clientHeight / 2, at = c.getContext('2d').getImageData(arguments[1] * r,
+            (arguments[0] * h + 2) * r, (c.clientWidth - arguments[1] - 8) * r, (h - 4) * r).data;
+        return at.filter((v, i) => i % 4 === 3 && v > 127).length""", cpu, MARGIN)
+
+
+def drawn(t):
+    """What is drawn and said of it are the numbers of the tables: of CPUs, and of frames"""
+    told = Told(t, 'drawn')
+    for n in range(2000):
+        for cpu in (0, 1, 1, 1, 1, 1):
+            told.sample(n / 200, cpu, 5)
+    told.figures()
+    t.open('drawn')
+    same('samples', [row[1] for row in t.rows('#cpu-table')], ['2,000', '10,000'])
+    ratio = heights(t, 1) / heights(t, 0)
+    if not 4.5 < ratio < 5.5:
+        raise AssertionError('5 times the samples are drawn %.2f times as high' % ratio)
+    t.open()
+    t.browser.focus('#timeline')
+    for cpu in range(4):
+        t.browser.keys('Down')
+        nr = sum(s[1] == cpu for s in t.given)
+        same('CPU', re.sub(r' at .*: ([0-9,]+) samples: .*', r' \1', t.browser.text('#hover')),
+             'CPU %d %s' % (cpu, format(nr, ',')))
+    if not t.whole:
+        return
+    t.browser.drag('#cpus', 0.5, 0.7)
+    start, end = t.selected()
+    inside = t.within(start, end)
+    frames_ = t.browser.run("""return [...document.querySelectorAll('#flame g.frame')].map((g) => {
+        g.dispatchEvent(new MouseEvent('mouseover', {bubbles: true}));
+        return [g.getAttribute('name'), document.getElementById('frame').textContent,
+                Number(g.querySelector('rect').getAttribute('width'))]; })""")
+    wide = max(width for _, _, width in frames_)
+    said = {}
+    for name, text, width in frames_:
+        nr = int(re.search(r': ([0-9,]+) samples, ', text)[1].replace(',', ''))
+        if not text.endswith(', %.2f %%' % (100 * nr / len(inside))):
+            raise AssertionError(text)
+        # d3 leaves out a pixel between frames.
+        if abs(width - wide * nr / len(inside)) > 1.5:
+            raise AssertionError('%s is %.1f wide of %.1f' % (text, width, wide))
+        said[name] = said.get(name, 0) + nr
+    same('all', said['all'], len(inside))
+    same('hot_function', said['hot_function'], sum(s[4] is STACKS['hot'] for s in inside))
+    total = {row[0]: row[3] for row in t.rows('#functions')}
+    for name, share in total.items():
+        same(name, '%.2f %%' % (100 * said[name] / len(inside)), share)
+
+
 def cgroups(t):
     """Many cgroups with long names, 30,000 tasks: 8 MiB; what is counted together is told"""
     for nr in 5000, 30000:
@@ -378,6 +431,7 @@ CHECKS = (
     ('tasks of findings are clicked', tasks_clicked, False),
     ('stacks of findings are clicked', stacks_clicked, True),
     ('equal parts do not differ', equal, False),
+    ('numbers that are drawn are those of the tables', drawn, False),
     ('5,000 and 30,000 cgroups, 30,000 tasks', cgroups, False),
 )
 

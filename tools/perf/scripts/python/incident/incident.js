@@ -1001,9 +1001,9 @@ function flameKey(event)
 function fill(id, heads, rows, empty)
 {
 	const cell = (value, i) => {
-		const [, kind] = heads[i];
+		const [head, kind] = heads[i];
 
-		return element('td', {class: kind || ''},
+		return element('td', {class: kind || '', 'data-head': head},
 			value instanceof Node ? value : String(value));
 	};
 	const body = rows.length ? rows.map((row) => element('tr', {}, ...row.map(cell)))
