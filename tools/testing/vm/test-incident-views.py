@@ -425,6 +425,43 @@ def many_cgroups(t, nr):
     return figures
 
 
+def many_findings(t):
+    """Thousands of findings, with names of functions that are long: still 8 MiB"""
+    told = Told(t, 'findings')
+    long = lambda n: 'f_%d_' % n + 'x' * 40000
+    for n in range(2000):
+        told.sample(n / 200, n % 2, 1 + n, 'task-%d' % n, stack=frames(MAIN, (long(1), '/bin/x')))
+    task = lambda n: {'comm': 'task-%d' % n, 'tid': 1 + n, 'ns': NSEC}
+    times = {'start': START, 'end': START + NSEC, 'ns': NSEC}
+    told.verdict(findings=[
+        {'kind': 'wait', 'root': 'ran', 'confidence': 'known', 'cost_ns': NSEC, 'waits': 1,
+         'sentence': 'task-%d (%d) waited for a futex: %s()' % (n, 1 + n, long(1)),
+         'from': START, 'to': START + NSEC, 'containers': [], 'victims': [task(n)],
+         'culprits': [task(n + 1)], 'chain': [
+             dict(times, task=task(n), root='ran', text='ran in %s()' % long(1), function=long(1))]}
+        for n in range(1999)], comparison={
+            'compared': True, 'sentence': 'x', 'since': START, 'triggered': False,
+            'part': {'from': START + 9 * NSEC, 'to': START + 10 * NSEC},
+            'calm': [{'from': START + n * NSEC, 'to': START + (n + 1) * NSEC} for n in range(5)],
+            'judged': 400, 'changes': [
+                {'figure': 'self', 'function': long(n), 'dso': 'x', 'now': 9, 'median': 0,
+                 'least': 0, 'most': 1} for n in range(400)]})
+    same('all in JSON', len(told.figures()['verdict']['findings']), 1999)
+    size = os.stat(os.path.join(t.directory.name, 'findings.html')).st_size
+    print('# 1999 findings and 400 changes: %.1f MiB' % (size / 2 ** 20))
+    if size > 8 << 20:
+        raise AssertionError('%d bytes' % size)
+    t.open('findings')
+    same('findings', t.browser.run("return document.querySelectorAll('#findings > li').length"),
+         100)
+    if '1899 more findings are not on this page' not in t.browser.text('#notes'):
+        raise AssertionError(t.browser.text('#notes'))
+    same('changes', len(t.rows('#change-table')), 10)
+    press(t, 'task-0 (1)')
+    same('task', [row[:2] for row in t.rows('#tasks')], [['task-0', '1']])
+    same('complaints', t.browser.complaints(), [])
+
+
 CHECKS = (
     ('buttons, the wheel and double clicks zoom', zooms, False),
     ('a link to what is kept, and to a zoomed flame graph', linked, False),
@@ -432,6 +469,7 @@ CHECKS = (
     ('stacks of findings are clicked', stacks_clicked, True),
     ('equal parts do not differ', equal, False),
     ('numbers that are drawn are those of the tables', drawn, False),
+    ('thousands of findings', many_findings, False),
     ('5,000 and 30,000 cgroups, 30,000 tasks', cgroups, False),
 )
 

@@ -38,13 +38,16 @@ from collections import Counter, defaultdict
 HERE = os.path.dirname(os.path.abspath(__file__))
 # First, as there may be other modules of these names.
 sys.path.insert(0, os.path.join(HERE, 'incident'))
-from cells import Cells, LEVELS  # pylint: disable=wrong-import-position
+from cells import Cells, LEVELS, MOST_NAME  # pylint: disable=wrong-import-position
 
 NSEC = 1000000000
 IDLE = 0
 MOST_TASKS = 1000
 MOST_MISSING = 5
 MOST_BYTES = 8 << 20
+# Of findings on the page, and of characters of a sentence
+MOST_FINDINGS = 100
+MOST_WORDS = 4000
 # They say since when a task can run.
 WAKEUPS = ('sched:sched_waking', 'sched:sched_wakeup', 'sched:sched_wakeup_new')
 SWITCH = 'sched:sched_switch'
@@ -973,6 +976,16 @@ def findings(verdict, out):
         print('  Not recorded: %s (-e %s)' % (missing['what'], missing['events']), file=out)
 
 
+def shortened(value, most=MOST_WORDS):
+    """value, and all in it, without the ends of long names and sentences"""
+    if isinstance(value, dict):
+        return {key: shortened(item, MOST_NAME if key in ('function', 'dso', 'comm') else
+                               MOST_WORDS) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shortened(item) for item in value]
+    return value[:most] if isinstance(value, str) else value
+
+
 class Page:
     """The HTML page: Figures for its tables, and cells to count any part of the window."""
     ASSETS = os.path.join(HERE, 'incident')
@@ -987,11 +1000,15 @@ class Page:
         self.width = max(figures.end - self.start, 1)
         # What one level of detail has in common with the next one
         self.steps = None
+        self.verdict = shortened(self.f.machine.verdict)
+        self.more = self.verdict.get('findings', [])[MOST_FINDINGS:]
+        if self.more:
+            self.verdict['findings'] = self.verdict['findings'][:MOST_FINDINGS]
 
     def told_tasks(self):
         """tids of the tasks of findings, those of the first one first"""
         tids = {}
-        for finding in self.f.machine.verdict.get('findings', []):
+        for finding in self.verdict.get('findings', []):
             links = [link['task'] for link in finding['chain']]
             for task in finding['victims'] + finding['culprits'] + links:
                 tids.setdefault(task['tid'])
@@ -1007,9 +1024,12 @@ class Page:
         cells = Cells(self.r, self.start, self.width, level, Symbols.STATE, self.told_tasks())
         self.steps = cells.steps(self.steps)
         figures.update(cells.data([c['cpu'] for c in counted['cpus']], self.steps))
+        if self.more:
+            figures['notes'] = counted['notes'] + [
+                '%d more findings are not on this page: perf verdict lists them.' % len(self.more)]
         figures.update({
             'start': self.start, 'width': self.width,
-            'what': self.f.what(), 'shownEvents': self.f.shown,
+            'what': self.f.what(), 'shownEvents': self.f.shown, 'verdict': self.verdict,
             'hasSwitches': bool(self.r.switches.by_cpu), 'hasWakeups': self.r.wakeups,
         })
         return figures
