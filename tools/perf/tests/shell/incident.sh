@@ -389,8 +389,7 @@ counts_waits()
 		        sys.exit('%s: got, want: %r' % (key, bad))
 		data = re.search(r'id="data">(.*?)</script>', open(sys.argv[3]).read(), re.S)[1]
 		packed = json.loads(data)['off']['ready']
-		told = array.array({'B': 'B', 'H': 'H', 'I': 'I', 'd': 'd', 'i': 'i'}[packed['type']],
-		                   base64.b64decode(packed['text']))
+		told = array.array(packed['type'], base64.b64decode(packed['text']))
 		print('could run', len(ready), sum(ready))
 		if sum(told) != sum(ready) or sum(ready) < 1000:
 		    sys.exit('could run for %r, should be %r' % (sum(told), sum(ready)))
