@@ -218,17 +218,11 @@ class Samples:
     def __init__(self):
         self.columns = [array.array(code) for _, code in self.COLUMNS]
         self.time, self.cpu, self.event, self.task, self.chain, self.cgroup = self.columns
+        # Without a loop, which would take as long as all else that is done for a sample.
+        self.adds = tuple(column.append for column in self.columns)
 
     def __len__(self):
         return len(self.time)
-
-    def add(self, time, cpu, event, task, chain, cgroup):
-        self.time.append(time)
-        self.cpu.append(cpu)
-        self.event.append(event)
-        self.task.append(task)
-        self.chain.append(chain)
-        self.cgroup.append(cgroup)
 
     def in_order(self):
         """Tuples, the oldest first"""
@@ -244,10 +238,7 @@ class Intervals:
 
     def __init__(self, **codes):
         self.columns = [array.array(code) for code in codes.values()]
-
-    def add(self, *values):
-        for column, value in zip(self.columns, values):
-            column.append(value)
+        self.adds = tuple(column.append for column in self.columns)
 
     def __iter__(self):
         return zip(*self.columns)
@@ -292,7 +283,7 @@ class Switches:
             self.count[task] += 1
             if runs == tid:
                 self.run[task] += time - began
-                self.on.add(began, time, task)
+                self.add_run(began, time, task)
             elif cpu not in self.met:
                 self.first_runs[task] += time - first
                 self.first_on.append((first, time, task))
@@ -314,7 +305,8 @@ class Switches:
 
     def sampled(self, cpu, tid):
         """tid was seen on the CPU: whoever else was thought to be is not, nor does it wait"""
-        if cpu in self.running and self.running[cpu][1] != tid:
+        runs = self.running.get(cpu)
+        if runs and runs[1] != tid:
             del self.running[cpu]
             self.broken = True
         self.waiting.pop(tid, None)
@@ -324,20 +316,32 @@ class Switches:
         self.running.pop(cpu, None)
         self.met.add(cpu)
 
+    def add_run(self, start, end, task):
+        add_start, add_end, add_task = self.on.adds
+        add_start(start)
+        add_end(end)
+        add_task(task)
+
     def wait(self, tid, end):
         start, woken, task, chain, cgroup = self.waiting.pop(tid)
-        self.off.add(start, end if woken is None else woken, end, task, chain, cgroup)
+        add_start, add_woken, add_end, add_task, add_chain, add_cgroup = self.off.adds
+        add_start(start)
+        add_woken(end if woken is None else woken)
+        add_end(end)
+        add_task(task)
+        add_chain(chain)
+        add_cgroup(cgroup)
 
     def finish(self, last, newest, tid_task):
         if not self.broken:
             self.run.update(self.first_runs)
             for run in self.first_on:
-                self.on.add(*run)
+                self.add_run(*run)
             for cpu, (task, tid, time) in self.running.items():
                 if tid != IDLE:
                     # Its samples may have told more of it than the switch to it.
                     self.run[tid_task.get(tid, task)] += last[cpu] - time
-                    self.on.add(time, last[cpu], tid_task.get(tid, task))
+                    self.add_run(time, last[cpu], tid_task.get(tid, task))
         for tid in list(self.waiting):
             self.wait(tid, newest)
 
@@ -441,13 +445,24 @@ class Recording:
     def add(self, time, cpu, pid, tid, comm, event, chain, cgroup, switch=None):
         if cpu in NO_ID:
             cpu = -1
-        self.seen(cpu, time)
+        # What is mostly so is done here, without a call.
+        if self.losses or time <= self.last.get(cpu, time):
+            self.seen(cpu, time)
+        else:
+            self.last[cpu] = time
         # Mostly, the task is the one that last had the id.
         task = self.tid_task.get(tid)
         if task is None or self.tasks.items[task] != (pid, tid, comm):
             task = self.task(*self.who(pid, tid, comm))
-        cgroup = self.cgroups.number(cgroup)
-        self.samples.add(time, cpu, event, task, chain, cgroup)
+        number = self.cgroups.index.get(cgroup)
+        cgroup = self.cgroups.number(cgroup) if number is None else number
+        add_time, add_cpu, add_event, add_task, add_chain, add_cgroup = self.samples.adds
+        add_time(time)
+        add_cpu(cpu)
+        add_event(event)
+        add_task(task)
+        add_chain(chain)
+        add_cgroup(cgroup)
         if tid not in NO_ID:
             if switch is not None and (switch or tid) and self.same_ids is not False:
                 self.same_ids = switch == tid
@@ -479,17 +494,18 @@ class Recording:
     def sched_switch(self, time, cpu, task, chain, cgroup, fields):
         tid, prev_comm, state, following, next_comm = fields
         state &= 0xff
-        if self.tasks.items[task][2] in ('(exiting)', ':%d' % tid):
-            task = self.task_named(tid, text(prev_comm))
+        comm = self.tasks.items[task][2]
+        if comm[:1] in ('(', ':') and comm in ('(exiting)', ':%d' % tid):
+            task = self.task_named(tid, prev_comm)
         state = TASK_STATES.get(state & -state, 'waiting')
         chain = None if state == 'dead' else self.symbols.state(chain, state)
         self.traced.leave(time, cpu, task, tid, chain, self.first[cpu], cgroup,
                           state == 'preempted')
-        self.traced.enter(time, cpu, self.task_named(following, text(next_comm)), following)
+        self.traced.enter(time, cpu, self.task_named(following, next_comm), following)
 
     def task_named(self, tid, comm):
         task = self.tid_task.get(tid)
-        return self.task(-1 if tid else 0, tid, comm) if task is None else task
+        return self.task(-1 if tid else 0, tid, text(comm)) if task is None else task
 
     def context_switch(self, time, cpu, pid, tid, out, preempt):
         """PERF_RECORD_SWITCH: the same without a call chain"""

@@ -257,8 +257,10 @@ class Cells:
         for start, woken, end, task, chain, _ in self.off:
             if task in lane_of:
                 how = hows[chain]
-                put(lane_of[task], start, woken, SLEPT if how is None else how)
-                put(lane_of[task], woken, end, RUNNABLE)
+                if woken > start:
+                    put(lane_of[task], start, woken, SLEPT if how is None else how)
+                if end > woken:
+                    put(lane_of[task], woken, end, RUNNABLE)
         for (lane, bin_), times in parts.items():
             rows.append((lane, bin_, 1) + tuple(round(255 * t / step) for t in times))
         rows.sort()
