@@ -343,6 +343,8 @@ def drawn(t):
     ratio = heights(t, 1) / heights(t, 0)
     if not 4.5 < ratio < 5.5:
         raise AssertionError('5 times the samples are drawn %.2f times as high' % ratio)
+    # That it was read back.
+    t.browser.complaints()
     t.open()
     t.browser.focus('#timeline')
     for cpu in range(4):
