@@ -27,8 +27,11 @@ begin_cgroups()
 		echo "1..0 # SKIP the test makes cgroups of version 2 in /sys/fs/cgroup"
 		exit 2
 	fi
+	# perf_event follows once another controller is enabled.
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
 	ROOT=$(mktemp -d /sys/fs/cgroup/flight-fair.XXXXXX)
 	echo "$ROOT" >>"$TMP/made-cgroups"
+	echo +cpu >"$ROOT/cgroup.subtree_control" 2>/dev/null || true
 	ROOT=${ROOT#/sys/fs/cgroup/}
 }
 
