@@ -419,6 +419,17 @@ static int test__old(struct test_suite *t __maybe_unused, int subtest __maybe_un
 	return TEST_OK;
 }
 
+static bool has_share(struct model *m, u64 id)
+{
+	struct fair_share share;
+
+	for (u32 i = 0; i < fair_store__nr_shares(m->fs); i++) {
+		if (fair_store__share(m->fs, i, &share) && share.id == id)
+			return true;
+	}
+	return false;
+}
+
 static int test__many(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
 	struct model m;
@@ -440,6 +451,13 @@ static int test__many(struct test_suite *t __maybe_unused, int subtest __maybe_u
 	TEST_ASSERT_VAL("all of the one with records", m.count[1] == m.stored[1]);
 	TEST_ASSERT_VAL("half-filled chunks waste little",
 			fair_store__stats(m.fs)->bytes > SIZE * 85ULL / 100);
+	/* Those that were silent since give way to a new one. */
+	for (int i = 0; i < 20; i++)
+		end_round(&m);
+	add_of(&m, 2);
+	end_round(&m);
+	TEST_ASSERT_VAL("the new one has a queue", has_share(&m, 2));
+	TEST_ASSERT_VAL("and the one with records", has_share(&m, 1));
 	model__exit(&m);
 	return TEST_OK;
 }
