@@ -6,13 +6,16 @@
 #	perf record -M 64M ... --on-dump '/usr/local/bin/upload-dump.sh s3://bucket/dumps'
 #
 # usage: upload-dump.sh DESTINATION DUMP
-#   s3://BUCKET/PREFIX   with aws s3 cp; set AWS_ENDPOINT_URL for MinIO and similar stores
+#        upload-dump.sh --unsent DESTINATION OUT   the dumps of record -o OUT that were not sent
+#   s3://BUCKET/PREFIX   with aws s3 cp; set AWS_ENDPOINT_URL for Swift, MinIO and other stores
 #   https://HOST/PATH    with a PUT of curl; set CURL_OPTIONS='--aws-sigv4
-#                        aws:amz:REGION:s3 --user KEY:SECRET' or '--netrc' to authenticate
+#                        aws:amz:REGION:s3 --netrc-file FILE' or '--netrc' to authenticate
 #   REMOTE:PATH          with rclone; REMOTE is a remote of rclone config
 #
 # The objects are DESTINATION/HOST/DUMP, and DESTINATION/HOST/DUMP.json last: if it exists, the
-# others are complete. With --archive, what the symbols are in comes before it. Of the files
+# others are complete. With PROFILE='perf data convert', or with its options, such as --redact,
+# DUMP.pb.gz is a profile in the format of pprof; it is not kept on the local disk.
+# With --archive, what the symbols are in comes before the manifest. Of the files
 # in perf-symbols, those are sent that DESTINATION does not have in the same size, whichever
 # host has sent them:
 #   buildid/ID/executable, buildid/ID/debuginfo   programs, and their debug files
@@ -25,8 +28,22 @@
 #
 # Each upload is retried after PAUSES ("1 5 30 120" seconds). An attempt fails if nothing is
 # transferred for STALL seconds (30), or after LIMIT seconds (3600). If all attempts fail, the
-# exit status is 1, which perf reports. The dump stays on the local disk.
+# exit status is 1, which perf reports. The dump stays on the local disk. perf-sent, in the
+# directory of the dumps, has a file for each dump: it is locked during an upload, and then
+# contains DESTINATION. When the store takes a dump again, the dumps of the same recorder that
+# it did not get before are sent, the oldest first; so does --unsent, for a timer. The names of
+# the objects depend on the host and the dump only: a dump that is sent twice replaces itself.
 set -u
+
+unsent=
+if [ "${1-}" = --unsent ]; then
+	unsent=1
+	shift
+fi
+if [ $# != 2 ]; then
+	echo "usage: upload-dump.sh DESTINATION DUMP | --unsent DESTINATION OUT" >&2
+	exit 2
+fi
 
 # Encode all bytes that can have a special meaning in a URL as %XX.
 encode()
@@ -43,21 +60,30 @@ same()
 	printf %s "$1"
 }
 
+sum_of()
+{
+	sha256sum <"$1" | cut -d ' ' -f 1
+}
+
 stall=${STALL:-30} limit=${LIMIT:-3600} name=same
 
 # shellcheck disable=SC2086 # CURL_OPTIONS is a list of words
 case $1 in
 s3://*)
+	# aws 2.9 does not know AWS_ENDPOINT_URL.
+	run_aws()
+	{
+		timeout "$limit" aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} \
+			--cli-connect-timeout "$stall" --cli-read-timeout "$stall" "$@"
+	}
 	put()
 	{
-		timeout "$limit" aws s3 cp --only-show-errors --cli-connect-timeout "$stall" \
-			--cli-read-timeout "$stall" "$1" "$2"
+		run_aws s3 cp --only-show-errors "$1" "$2"
 	}
 	size_there()
 	{
 		key=${1#s3://}
-		timeout "$limit" aws s3api head-object --cli-connect-timeout "$stall" \
-			--cli-read-timeout "$stall" --bucket "${key%%/*}" --key "${key#*/}" \
+		run_aws s3api head-object --bucket "${key%%/*}" --key "${key#*/}" \
 			--query ContentLength --output text
 	}
 	;;
@@ -65,14 +91,19 @@ s3://*)
 	name=encode
 	put()
 	{
+		# S3 wants the sum with a signature, and curl 7.88 does not send it. With
+		# it, the store refuses what was changed on the way.
 		timeout "$limit" curl --fail --silent --show-error --globoff \
 			--connect-timeout "$stall" --speed-limit 1 --speed-time "$stall" \
+			--header "x-amz-content-sha256: $(sum_of "$1")" \
 			${CURL_OPTIONS-} --upload-file "$1" "$2"
 	}
 	size_there()
 	{
 		timeout "$limit" curl --fail --silent --head --globoff \
-			--connect-timeout "$stall" --max-time "$stall" ${CURL_OPTIONS-} "$1" |
+			--connect-timeout "$stall" --max-time "$stall" \
+			--header "x-amz-content-sha256: $(sum_of /dev/null)" \
+			${CURL_OPTIONS-} "$1" |
 			tr -d '\r' | sed -n 's/^[Cc]ontent-[Ll]ength: *//p'
 	}
 	;;
@@ -102,13 +133,20 @@ case $2 in
 *) dump=./$2 ;;
 esac
 store=${dump%/*}/perf-symbols
+sent=${dump%/*}/perf-sent
+pauses=${PAUSES-1 5 30 120}
 
 # put_or_retry FILE OBJECT
 put_or_retry()
 {
-	for pause in ${PAUSES-1 5 30 120} end; do
+	for pause in $pauses end; do
 		if put "$1" "$2" </dev/null; then
 			return 0
+		fi
+		if [ ! -e "$1" ]; then
+			echo "upload-dump.sh: $1 was removed before it was sent" \
+			     "(see --max-files, --max-disk and --max-dump-age)" >&2
+			return 1
 		fi
 		[ "$pause" = end ] || sleep "$pause"
 	done
@@ -150,8 +188,95 @@ put_symbols()
 	done <"$dump.symbols"
 }
 
-put_beside "$dump" || exit 1
-[ ! -e "$dump.symbols" ] || put_symbols || exit 1
-for beside in "$dump.symbols" "$dump.json"; do
-	[ ! -e "$beside" ] || put_beside "$beside" || exit 1
-done
+# put_profile: without one, the dump is more useful than nothing.
+put_profile()
+{
+	[ -n "${PROFILE-}" ] && [ -w "$sent" ] || return 0
+	# shellcheck disable=SC2086 # PROFILE is a list of words
+	if ! timeout "$limit" $PROFILE --force -i "$dump" --to-pprof "$profile" \
+		</dev/null >&2; then
+		echo "upload-dump.sh: no profile of $dump: '$PROFILE' failed" >&2
+		return 0
+	fi
+	put_or_retry "$profile" "$destination/$($name "${dump##*/}.pb.gz")"
+}
+
+# put_dump: all of it, the manifest last
+put_dump()
+{
+	manifest=
+	[ ! -e "$dump.json" ] || manifest=$dump.json
+	put_beside "$dump" || return 1
+	[ ! -e "$dump.symbols" ] || put_symbols || return 1
+	profile=$sent/.${dump##*/}.pb.gz
+	put_profile
+	status=$?
+	rm -f "$profile"
+	[ $status = 0 ] || return 1
+	[ ! -e "$dump.symbols" ] || put_beside "$dump.symbols" || return 1
+	[ -z "$manifest" ] || put_beside "$manifest"
+}
+
+is_sent()
+{
+	grep -sqxF -e "$base" "$sent/${dump##*/}"
+}
+
+# send WAIT: not while another process sends it; if WAIT is set, look then whether it has
+send()
+{
+	(
+		if ! flock -n 9; then
+			[ -n "$1" ] && flock 9 || exit 0
+			! is_sent || exit 0
+		fi
+		put_dump && printf '%s\n' "$base" >&9
+	) 9>>"$sent/${dump##*/}"
+}
+
+# Send what the store did not get. One process does so. What cannot be sent, for whatever
+# reason, does not keep back the others; but a store that is down is not asked for each.
+send_others()
+{
+	out=${dump%.sample.*} failed=0
+	exec 8>>"$sent/.others"
+	flock -n 8 || return 0
+	for known in "$sent/$out_name".sample.* "$sent/.$out_name".sample.*.pb.gz; do
+		dump=${known##*/}
+		dump=${dump#.}
+		[ -e "${out%/*}/${dump%.pb.gz}" ] || rm -f "$known"
+	done
+	pauses=
+	for known in "$out".sample.*Z.json; do
+		dump=${known%.json}
+		if [ -e "$dump" ] && ! is_sent; then
+			send '' || failed=$((failed + 1))
+		fi
+		[ $failed -lt 3 ] || break
+	done
+	[ $failed = 0 ]
+}
+
+[ -z "$unsent" ] || dump=$dump.sample.
+out_name=${dump##*/}
+out_name=${out_name%.sample.*}
+mkdir -m 700 "$sent" 2>/dev/null
+if [ ! -w "$sent" ]; then
+	if [ -n "$unsent" ]; then
+		echo "upload-dump.sh: cannot write to $sent: run as the user of the recorder" >&2
+		exit 1
+	fi
+	put_dump
+	exit
+fi
+if [ -n "$unsent" ]; then
+	send_others
+	exit
+fi
+if [ ! -e "$dump" ]; then
+	echo "upload-dump.sh: there is no $dump" >&2
+	exit 1
+fi
+send wait || exit 1
+# Their failures have been told, and this dump was sent.
+send_others || true

@@ -315,6 +315,35 @@ uploads_end()
 	not is_uploaded dump .
 }
 
+# What a store did not take comes with the next dump, or when asked for, and once; that of
+# another recorder does not.
+uploads_later()
+{
+	local store=$TMP/late dir=$TMP/up-late d=d.sample.20260101T00000 url
+
+	mkdir -p "$store" "$dir"
+	cd "$dir"
+	make_upload ${d}0.000Z
+	fails 1 'it stays on this disk' env PAUSES= "$UPLOAD" http://127.0.0.1:1/x ${d}0.000Z
+	serve "$store"
+	url=http://127.0.0.1:$(cat "$store/port")
+	make_upload ${d}1.000Z
+	make_upload e.sample.20260101T000000.000Z
+	fails 1 'it stays on this disk' env PAUSES= "$UPLOAD" "$url/no" ${d}1.000Z
+	make_upload ${d}2.000Z
+	PAUSES='' "$UPLOAD" "$url" ${d}2.000Z
+	cat "$store/log"
+	[ "$(grep -c 'json$' "$store/log")" = 3 ]
+	not grep -q 'e[.]sample' "$store/log"
+	make_upload ${d}3.000Z
+	rm ${d}0.000Z ${d}0.000Z.json
+	"$UPLOAD" --unsent "$url" d
+	"$UPLOAD" --unsent "$url" d
+	[ "$(grep -c 'json$' "$store/log")" = 4 ]
+	not test -e perf-sent/${d}0.000Z
+	is_uploaded ${d}3.000Z "$store"
+}
+
 # What --archive keeps is there when the command runs. What the server has is not sent again,
 # unless it is another one in part; debuginfod's clients find it there.
 uploads_symbols()
@@ -368,6 +397,7 @@ check_uploads()
 	check "upload-dump.sh: any name, the manifest last" uploads
 	check "upload-dump.sh: it ends, whatever a server does" uploads_end
 	check "upload-dump.sh: symbols, each once" uploads_symbols
+	check "upload-dump.sh: what failed is sent later" uploads_later
 }
 
 # FLIGHT_UPLOADS=only: those alone; =no: all else, where the kernel has no IPv4
