@@ -24,6 +24,7 @@ test: set-up
 
 #: make torture [MINUTES=N]  long counts: races, faults, fuzz, kills; N minutes (60)
 torture: set-up
+	@$(VM)/deps.sh fleet || true
 	@$(VM)/build.sh
 	@MINUTES=$(or $(MINUTES),60) SUITES=$(VM)/tortures $(VM)/run-tests.sh
 

@@ -167,6 +167,8 @@ arrange()
 		"$root/usr/lib/tmpfiles.d/$NAME.conf"
 	install -m 644 "$SRC"/tools/perf/examples/flight/{Makefile,*.[chps]*,*.yaml} \
 		"$root/usr/share/doc/$NAME/examples"
+	install -D -m 644 -t "$root/usr/share/doc/$NAME/examples/fleet" \
+		"$SRC"/tools/perf/examples/flight/fleet/*
 	rm "$root/usr/share/doc/$NAME/examples"/{*.service,"$NAME.conf",recover-blackbox.sh}
 	for page in flight-recorder persistent-events black-box perf-export perf-verdict \
 		perf-incidents perf-redact packages; do

@@ -6,6 +6,7 @@
 # Adds Debian's security suite to apt's sources where the kernel's source is not in them.
 #
 # usage: deps.sh [--list]
+#        deps.sh fleet     what the suites fleet.* of make torture run, in build/fleet
 set -euo pipefail
 
 # What builds the kernel, what builds perf, what boots and checks them, what makes
@@ -23,6 +24,14 @@ packages=(
 	'?debuginfod' '?python3-kubernetes'
 	sparse shellcheck strace valgrind '?babeltrace' '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
+)
+
+# Object stores, monitoring, and what reaches many machines. To install these would start
+# servers and add users: they are taken out of their packages, with what they depend on.
+fleet=(
+	swift-account swift-container swift-object swift-proxy awscli rclone
+	prometheus prometheus-alertmanager prometheus-node-exporter webhook
+	clustershell openssh-client openssh-server
 )
 
 say()
@@ -82,6 +91,47 @@ fetch_pprof_format()
 		say "pprof-format could not be fetched: profiles are not read with it"
 }
 
+# packages_of_fleet: those to unpack. apt-get names what is not installed here.
+packages_of_fleet()
+{
+	apt-get -qq -s --no-install-recommends install "${fleet[@]}" | awk '/^Inst / { print $2 }'
+	# What is installed here can be without its program, or be an older one of others.
+	printf '%s\n' "${fleet[@]}"
+}
+
+# build/fleet is there when it is complete. About 80 MB are fetched, and 600 MB unpacked.
+fetch_fleet()
+{
+	local dir=${TOP:?}/build/fleet new=$TOP/build/fleet.new packages package
+	[ ! -d "$dir" ] || return 0
+	if ! command -v dpkg-deb >/dev/null; then
+		say "this is not Debian: the suites fleet.* have nothing to run"
+		return 1
+	fi
+	rm -rf "$new"
+	mkdir -p "$new/packages"
+	if ! packages=$(packages_of_fleet); then
+		as_root apt-get -qq update || true
+		packages=$(packages_of_fleet) || {
+			say "apt-get does not find all of ${fleet[*]}: check /etc/apt/sources.list"
+			return 1
+		}
+	fi
+	mapfile -t packages < <(sort -u <<<"$packages")
+	say "fetching ${#packages[@]} packages for the suites fleet.*"
+	if ! (cd "$new/packages" && apt-get -qq download "${packages[@]}") 2>"$new/said"; then
+		cat "$new/said" >&2
+		say "apt-get download failed: check the network, then run 'TOP=$TOP $0 fleet' again"
+		return 1
+	fi
+	for package in "$new"/packages/*.deb; do
+		dpkg-deb --fsys-tarfile "$package" |
+			tar -x -C "$new" --exclude './usr/share/[dmfj]*' --exclude './usr/lib/systemd'
+	done
+	rm -rf "$new/packages" "$new/said"
+	mv "$new" "$dir"
+}
+
 available()
 {
 	[[ -n $(apt-cache madison "$1" 2>/dev/null) ]]
@@ -123,6 +173,11 @@ add_security_suite()
 if [ "${1-}" = --list ]; then
 	printf '%s\n' "${packages[@]#\?}"
 	exit 0
+fi
+
+if [ "${1-}" = fleet ]; then
+	fetch_fleet
+	exit
 fi
 
 if ! command -v dpkg-query >/dev/null; then

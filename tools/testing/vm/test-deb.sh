@@ -79,7 +79,8 @@ is_complete()
 		/usr/lib/perf-flight/libexec/perf-core/scripts/python/incident/incident.html \
 		/usr/share/doc/perf-flight/examples/{Makefile,load.c,slow-syscall.bpf.c} \
 		/usr/share/doc/perf-flight/examples/deadline.{c,h,py,sh} \
-		/usr/share/doc/perf-flight/examples/{upload-dump.sh,perf-flight-daemonset.yaml} ||
+		/usr/share/doc/perf-flight/examples/{upload-dump.sh,perf-flight-daemonset.yaml} \
+		/usr/share/doc/perf-flight/examples/{dump-line.sh,fleet/hooks.json} ||
 		return
 	for text in "$BUILD"/patched/src/tools/perf/Documentation/perf-*.txt; do
 		name=$(basename "$text" .txt)
