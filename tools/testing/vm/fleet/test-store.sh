@@ -217,6 +217,11 @@ at_once()
 	arrived at-once "$dump"
 }
 
+has_dumps()
+{
+	[ "$(find "$1" -maxdepth 1 -name 'd.sample.*Z' | wc -l)" = "$2" ]
+}
+
 # A recorder whose store is down for 12 dumps keeps to --max-files. What was on the disk when
 # the store came back is there once, and the dumps that were not are told of.
 keeps_to_its_bounds()
@@ -227,15 +232,14 @@ keeps_to_its_bounds()
 	fault refuse
 	export PAUSES='1 1'
 	perf record --daemon -M 4M -e cpu-clock:u -o "$dir/d" --max-files 5 \
-		--on-dump "$UPLOAD $(destination curl bounds)" -- sleep 600 2>"$TMP/said" ||
+		--on-dump "$UPLOAD $(destination curl bounds)" -- sleep 600 >"$TMP/said" 2>&1 ||
 		{ cat "$TMP/said"; return 1; }
 	recorder=$(cat "$dir/d.pid")
 	echo "$recorder" >>"$TMP/pids"
 	for ((i = 0; i < 12; i++)); do
 		perf ctl --dump="$recorder" >/dev/null || return 1
 	done
-	find "$dir" -name 'd.sample.*Z' | wc -l
-	[ "$(find "$dir" -name 'd.sample.*Z' | wc -l)" = 5 ] || return 1
+	wait_for has_dumps "$dir" 5 || return 1
 	wait_for sh -c "grep -q 'failed with status 1' '$dir/d.log'" || return 1
 	fault pass
 	perf ctl --stop="$recorder" || return 1
