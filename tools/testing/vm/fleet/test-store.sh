@@ -243,14 +243,16 @@ keeps_to_its_bounds()
 	wait_for sh -c "grep -q 'failed with status 1' '$dir/d.log'" || return 1
 	fault pass
 	perf ctl --stop="$recorder" || return 1
-	mapfile -t dumps < <(find "$dir" -name 'd.sample.*Z' | sort)
+	wait_for has_dumps "$dir" 5 || return 1
+	mapfile -t dumps < <(find "$dir" -maxdepth 1 -name 'd.sample.*Z' | sort)
 	wait_for get "bounds/x/$HOST/${dumps[0]##*/}.json" "$TMP/got" ||
 		{ cat "$dir/d.log"; list bounds; return 1; }
 	wait_for get "bounds/x/$HOST/${dumps[-1]##*/}.json" "$TMP/got" || return 1
-	sleep 2
-	"$UPLOAD" --unsent "$(destination curl bounds)" "$dir/d" || return 1
-	arrived bounds "${dumps[@]}" || return 1
+	# The process of the last dump may still be sending the others.
+	wait_for arrived bounds "${dumps[@]}" || return 1
 	grep 'was removed before it was sent' "$dir/d.log" | head -n 3
+	# Those of dumps that are gone go with the next upload.
+	"$UPLOAD" --unsent "$(destination curl bounds)" "$dir/d" || return 1
 	[ "$(find "$dir/perf-sent" -type f -name '[!.]*' | wc -l)" = 5 ]
 }
 
