@@ -171,7 +171,7 @@ arrange()
 		"$SRC"/tools/perf/examples/flight/fleet/*
 	rm "$root/usr/share/doc/$NAME/examples"/{*.service,"$NAME.conf",recover-blackbox.sh}
 	for page in flight-recorder persistent-events black-box perf-export perf-verdict \
-		perf-incidents perf-redact packages; do
+		perf-incidents perf-redact perf-fleet packages; do
 		install -m 644 "$SRC/Documentation/admin-guide/perf/$page.rst" \
 			"$root/usr/share/doc/$NAME"
 	done
