@@ -173,8 +173,10 @@ nothing_is_left()
 	steps >"$TMP/steps"
 	cat "$TMP/steps"
 	head -n1 "$TMP/steps" | grep -q 'cpu-clock.* is given up'
-	tail -n2 "$TMP/steps" | head -n1 | grep -q 'cpu-clock.* is given up'
-	tail -n1 "$TMP/steps" | grep -q 'nothing is left whose loss would help'
+	# It may have come back since then, too.
+	sed '/nothing is left/q' "$TMP/steps" >"$TMP/until"
+	tail -n2 "$TMP/until" | head -n1 | grep -q 'cpu-clock.* is given up'
+	tail -n1 "$TMP/until" | grep -q 'nothing is left whose loss would help'
 	[ "$(grep -c 'nothing is left' "$TMP/steps")" = 1 ]
 	stop_recorder INT
 }
