@@ -12,7 +12,7 @@
  *	tasks, their names and mappings, with build-ids
  *
  * There is room for a part of the image only. If they do not fit, the mappings are left out;
- * then the tasks and the cgroups, too.
+ * then the cgroups, and then the tasks, too.
  */
 #include "blackbox.h"
 #include "../cloexec.h"
@@ -43,6 +43,7 @@
 enum note_extent {
 	NOTE_ALL,
 	NOTE_WITHOUT_MAPS,
+	NOTE_WITHOUT_CGROUPS,
 	NOTE_WITHOUT_TASKS,
 	NOTE_EXTENTS,
 };
@@ -107,7 +108,7 @@ static int put_formats(struct note_writer *w __maybe_unused,
 }
 #endif
 
-/* The records of a session name the cgroups that were made after it. */
+/* The records of a session name only the cgroups that were made after it. */
 static void put_cgroups(struct note_writer *w, struct machine *machine)
 {
 	w->tool.cgroup_events = true;
@@ -148,7 +149,7 @@ static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_ext
 		pr_warning("The formats of the tracepoints cannot be stored: is tracefs mounted, and may this user read it?\n");
 	if (perf_event__synthesize_modules(&w->tool, put_record, machine) < 0)
 		pr_warning("The modules of the kernel cannot be stored: see /proc/sys/kernel/kptr_restrict.\n");
-	if (extent < NOTE_WITHOUT_TASKS && has_cgroups(evlist))
+	if (extent < NOTE_WITHOUT_CGROUPS && has_cgroups(evlist))
 		put_cgroups(w, machine);
 	/* It returns -1, whatever has failed. */
 	if (extent < NOTE_WITHOUT_TASKS &&
@@ -235,6 +236,7 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 	static const char *const stored[NOTE_EXTENTS] = {
 		[NOTE_ALL]		= "",
 		[NOTE_WITHOUT_MAPS]	= ", without what tasks have mapped",
+		[NOTE_WITHOUT_CGROUPS]	= ", without what tasks have mapped, and cgroups",
 		[NOTE_WITHOUT_TASKS]	= ", without tasks and cgroups",
 	};
 	struct perf_persistent_notes arg;
