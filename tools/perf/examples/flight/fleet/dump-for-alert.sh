@@ -20,7 +20,8 @@
 # Prometheus sends its alerts again and again, each time with its own annotations: one that
 # was added to them is gone a minute later. So the link is that of a new alert, PerfDump,
 # which has the same instance, and the name of the first one as "for". It ends after a day.
-set -u
+# Words come from others: they are no patterns of file names.
+set -uf
 
 # is_word WORD...: all of them can be given to a shell, and be part of JSON.
 is_word()
