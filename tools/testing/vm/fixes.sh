@@ -332,13 +332,15 @@ removed_cgroup_ends_walk()
 worse_alias_is_chosen()
 {
 	local aliases
-	sed 's/^\([0-9a-f]* [tT] \)\(.*\)/&\n\1___alias_\2/' /proc/kallsyms >aliases
+	# perf takes the name with fewer underscores before it: functions have up to four
+	sed 's/^\([0-9a-f]* [tT] \)\(.*\)/&\n\1________alias_\2/' /proc/kallsyms >aliases
 	"$PERF" record -q -e cpu-clock:k -o hot -- dd if=/dev/zero of=/dev/null bs=1 count=300000 \
 		>log 2>&1 || { cat log; return 2; }
 	"$PERF" script -i hot --kallsyms aliases -F ip,sym >log 2>&1 || { cat log; return 2; }
 	grep -qE '^ *[0-9a-f]+ [a-z_]' log || { cat log; return 2; }
-	aliases=$(grep -c ___alias_ log)
+	aliases=$(grep -c ________alias_ log)
 	echo "$aliases of $(wc -l <log)"
+	grep ________alias_ log | sort | uniq -c | head
 	[ "$aliases" -gt 0 ]
 }
 
