@@ -16,8 +16,8 @@
 #include <string.h>
 
 static const char *const verdict_usage[] = {
-	"perf verdict [-i <file>] [--json] [--compare[=<time>] [--against=<time>...]]",
-	"perf verdict [-i <file>] [--json] --run-queues",
+	"perf verdict [-i <file>] [--json [--side-band]] [--compare[=<time>] [--against=<time>...]]",
+	"perf verdict [-i <file>] [--json [--side-band]] --run-queues",
 	NULL
 };
 
@@ -34,6 +34,8 @@ int cmd_verdict(int argc, const char **argv)
 			   "compare with these parts, by default with all others"),
 		OPT_BOOLEAN(0, "run-queues", &o.queues,
 			    "tell how long tasks waited for CPUs, and for which"),
+		OPT_BOOLEAN(0, "side-band", &o.side_band,
+			    "with --json, tell where records were lost, and when tasks ended"),
 		OPT_INCR('v', "verbose", &verbose, "be more verbose"),
 		OPT_END()
 	};
@@ -51,6 +53,10 @@ int cmd_verdict(int argc, const char **argv)
 	}
 	if (o.compare && o.queues) {
 		pr_err("--compare and --run-queues exclude each other.\n");
+		return 1;
+	}
+	if (o.side_band && !o.json) {
+		pr_err("--side-band is for programs: add --json.\n");
 		return 1;
 	}
 	return verdict__run(&o) ? 1 : 0;

@@ -598,7 +598,8 @@ class Machine:
     def read_verdict(self):
         """Who held whom up, and what changed, as perf verdict tells it; {} if it cannot"""
         try:
-            verdict = json.loads(run_perf('verdict', '--json', '--compare', '-i', self.path))
+            verdict = json.loads(run_perf('verdict', '--json', '--side-band', '--compare', '-i',
+                                          self.path))
             return verdict if isinstance(verdict, dict) else {}
         except ValueError:
             return {}
@@ -630,7 +631,15 @@ class Machine:
         Of PERF_RECORD_LOST: CPU -> [(time, records)]; of PERF_RECORD_EXIT: tid -> [time]
         """
         losses, exits = defaultdict(list), defaultdict(list)
-        # No sample has that task; the records of what was lost are shown all the same.
+        if 'losses' in self.verdict:
+            # The page does not show them as they are.
+            for loss in self.verdict.pop('losses'):
+                losses[loss.get('cpu', -1)].append((loss['time'], loss['records']))
+            for end in self.verdict.pop('exits'):
+                exits[end['tid']].append(end['time'])
+            return losses, exits
+        # There is no perf verdict without libtraceevent. No sample has that task; the records
+        # of what was lost are shown all the same.
         lines = run_perf('script', '-i', self.path, '--show-lost-events', '--show-task-events',
                          '--tid', '2147483647', '--ns', '-F', 'comm,tid,cpu,time')
         pattern = re.compile(r'(?:\[(\d+)\]\s+)?(\d+)\.(\d+): PERF_RECORD_'

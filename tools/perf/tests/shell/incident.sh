@@ -275,8 +275,11 @@ counts_as_timehist()
 		f = json.load(open(tmp + '/figures'))
 		line = re.compile(r' *(\d+)\.(\d{6}) \[(\d+)\] +(.*?)  +'
 		                  r'(\S+) +(\S+) +(\S+) +next: (.*?) *$')
-		tid_of = lambda task: 0 if task == '<idle>' else \
-		    int(re.search(r'\[(-?\d+)[^\[]*\]$', task)[1])
+		def tid_of(task):
+		    if task == '<idle>':
+		        return 0
+		    tid = re.search(r'\[(-?\d+)[^\[]*\]$', task)
+		    return int(tid[1]) if tid else sys.exit('no tid: %r' % task)
 		on, off, lines, last, out = Counter(), Counter(), Counter(), {}, {}
 		cpus = {c['cpu']: c for c in f['cpus']}
 		for text in open(tmp + '/timehist', errors='replace'):
@@ -431,6 +434,59 @@ tells_what_was_lost()
 	[ "$(figure 'sum(c["lost"] for c in f["cpus"])')" = \
 	  "$(awk '{ n += $1 } END { print n }' "$TMP/lost.n")" ]
 	has 'records were lost' figure 'f["notes"]'
+}
+
+# side_band FILE: of perf verdict what perf script has, in lines of time, CPU or task, records
+side_band()
+{
+	perf verdict -i "$1" --json --side-band >"$TMP/verdict"
+	python3 - "$TMP/verdict" >"$TMP/side-band" <<-'END'
+		import json, sys
+		v = json.load(open(sys.argv[1]))
+		for loss in v['losses']:
+		    print('lost', loss['time'], loss['cpu'], loss['records'])
+		for end in v['exits']:
+		    print('exit', end['time'], end['tid'])
+	END
+	perf script -i "$1" --show-lost-events --show-task-events --ns -F comm,tid,cpu,time |
+		perl -ne '/\[(\d+)\]\s+(\d+)\.(\d+): PERF_RECORD_LOST lost (\d+)/ &&
+				push @lost, sprintf("lost %d%s %d %d", $2, $3, $1, $4);
+			/(\d+)\.(\d+): PERF_RECORD_EXIT\(\d+:(\d+)\)/ &&
+				push @exits, "exit $1$2 $3";
+			END { print "$_\n" for @lost, @exits }' >"$TMP/expected"
+	diff "$TMP/expected" "$TMP/side-band"
+}
+
+has_the_side_band()
+{
+	side_band "$TMP/lost"
+	grep -q ^lost "$TMP/expected"
+	side_band "$TMP/exits.data"
+	[ "$(grep -c ^exit "$TMP/expected")" -ge 60 ]
+	fails_somehow 'add --json' perf verdict -i "$TMP/lost" --side-band
+	perf verdict -i "$TMP/lost" --json >"$TMP/verdict"
+	not grep -E '"(losses|exits)"' "$TMP/verdict"
+}
+
+# A perf that was built without libtraceevent reads what was lost, and who ended, by itself.
+does_without_a_verdict()
+{
+	local file
+
+	mkdir -p "$TMP/bin"
+	printf '#!/bin/sh\n[ "$1" != verdict ] || exit 1\nexec %q "$@"\n' "$(type -P perf)" \
+		>"$TMP/bin/perf"
+	chmod +x "$TMP/bin/perf"
+	# shellcheck disable=SC2016 # for the inner shell
+	perf record -q -a -m 4M -e cpu-clock/freq=99/ --switch-events -o "$TMP/told" -- \
+		sh -c 'for i in $(seq 20); do sleep 0.01; done'
+	for file in "$TMP/lost" "$TMP/told"; do
+		incident -i "$file"
+		mv "$TMP/figures" "$TMP/with"
+		PATH=$TMP/bin:$PATH incident -i "$file"
+		cmp "$TMP/with" "$TMP/figures"
+	done
+	[ "$(figure 'max(t["switches"] for t in f["tasks"])')" -gt 0 ]
 }
 
 # Which files are not here, and their share of the samples
@@ -590,6 +646,8 @@ check "times on and off the CPU are perf sched timehist's" counts_as_timehist
 check "times on and off the CPU are those of the switches" counts_waits
 check "the last run on a CPU is that of the task sampled in it" counts_the_last_run
 check "tells what was lost" tells_what_was_lost
+check "perf verdict --side-band tells what perf script does" has_the_side_band
+check "needs no perf verdict for what was lost" does_without_a_verdict
 check "tells which files are missing" tells_what_is_missing
 check "tells what --max-overhead had given up" tells_what_was_given_up
 check "does without a manifest, and with a broken one" needs_no_manifest

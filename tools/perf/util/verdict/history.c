@@ -127,6 +127,8 @@ void verdict_history__exit(struct verdict_history *h)
 	free(h->sources.sources);
 	free(h->pools.pools);
 	free(h->places);
+	free(h->side_band.losses);
+	free(h->side_band.exits);
 	hashmap__free(h->by_tid);
 	interner__exit(&h->by_place);
 }
@@ -518,6 +520,55 @@ int verdict_history__forget(struct verdict_history *h, u32 cpu, u64 time)
 		return 0;
 	break_run(h, c);
 	return add_run(c, time, VERDICT_NONE);
+}
+
+/**
+ * verdict_history__lost - the kernel had no room for records
+ * @h: the history
+ * @cpu: whose; (u32)-1: this is not known
+ * @time: when there was room again
+ * @records: how many
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int verdict_history__lost(struct verdict_history *h, u32 cpu, u64 time, u64 records)
+{
+	struct verdict_side_band *s = &h->side_band;
+	struct verdict_loss loss = {
+		.time = time, .cpu = cpu == (u32)-1 ? -1 : (s64)cpu, .records = records,
+	};
+
+	h->lost += records;
+	if (s->wanted) {
+		if (verdict_array__grow((void **)&s->losses, s->nr_losses, &s->max_losses,
+					sizeof(loss)))
+			return -ENOMEM;
+		s->losses[s->nr_losses++] = loss;
+	}
+	return verdict_history__forget(h, cpu, time);
+}
+
+/**
+ * verdict_history__ended - a task ended
+ * @h: the history
+ * @tid: of the task, in the PID namespace of the recorder
+ * @time: when
+ *
+ * When it left its CPU, its last switch tells.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int verdict_history__ended(struct verdict_history *h, u32 tid, u64 time)
+{
+	struct verdict_side_band *s = &h->side_band;
+	struct verdict_exit end = { .time = time, .tid = tid };
+
+	if (!s->wanted)
+		return 0;
+	if (verdict_array__grow((void **)&s->exits, s->nr_exits, &s->max_exits, sizeof(end)))
+		return -ENOMEM;
+	s->exits[s->nr_exits++] = end;
+	return 0;
 }
 
 /* A wait that has not ended: of a task that did not run, the CPU may be unknown. */

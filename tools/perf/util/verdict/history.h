@@ -200,6 +200,42 @@ enum verdict_event {
 };
 
 /**
+ * struct verdict_loss - records that the kernel had no room for
+ * @time: when there was room again
+ * @cpu: of the ring buffer, or -1: it is not known
+ * @records: how many
+ */
+struct verdict_loss {
+	u64	time;
+	s64	cpu;
+	u64	records;
+};
+
+/**
+ * struct verdict_exit - the end of a task
+ * @time: when
+ * @tid: of the task, in the PID namespace of the recorder
+ */
+struct verdict_exit {
+	u64	time;
+	u32	tid;
+};
+
+/**
+ * struct verdict_side_band - records that are no samples, in the order of time
+ * @wanted: keep them
+ */
+struct verdict_side_band {
+	bool			wanted;
+	struct verdict_loss	*losses;
+	u32			nr_losses;
+	u32			max_losses;
+	struct verdict_exit	*exits;
+	u32			nr_exits;
+	u32			max_exits;
+};
+
+/**
  * struct verdict_history - what the records tell of tasks and CPUs
  * @has: events that the recording has
  * @sampled: sched:sched_switch was sampled, not traced: nothing is known of waits
@@ -207,6 +243,7 @@ enum verdict_event {
  * @oldest: time of the first sample
  * @newest: time of the last one
  * @lost: records that the kernel had no room for
+ * @side_band: where they were, and when tasks ended
  * @manifest: text of the manifest next to a dump, or NULL
  * @clock: the recording has a clock
  * @clock_ns: time between two samples of the clock on a CPU, or 0: it is not known
@@ -219,6 +256,7 @@ struct verdict_history {
 	u64			oldest;
 	u64			newest;
 	u64			lost;
+	struct verdict_side_band side_band;
 	u64			samples;
 	bool			clock;
 	u64			clock_ns;
@@ -252,6 +290,8 @@ int verdict_history__born(struct verdict_history *h, u32 task, u32 parent, u64 t
 int verdict_history__hit(struct verdict_history *h, u32 task, const struct verdict_hit *hit);
 void verdict_history__forget_hits(struct verdict_history *h);
 int verdict_history__forget(struct verdict_history *h, u32 cpu, u64 time);
+int verdict_history__lost(struct verdict_history *h, u32 cpu, u64 time, u64 records);
+int verdict_history__ended(struct verdict_history *h, u32 tid, u64 time);
 int verdict_history__finish(struct verdict_history *h);
 
 int verdict_array__grow(void **array, u32 nr, u32 *max, size_t size);

@@ -579,8 +579,16 @@ static int process_lost(const struct perf_tool *tool, union perf_event *event,
 {
 	struct reader *r = container_of(tool, struct reader, tool);
 
-	r->h->lost += event->lost.lost;
-	return verdict_history__forget(r->h, sample->cpu, sample->time);
+	return verdict_history__lost(r->h, sample->cpu, sample->time, event->lost.lost);
+}
+
+static int process_exit(const struct perf_tool *tool, union perf_event *event,
+			struct perf_sample *sample, struct machine *machine)
+{
+	struct reader *r = container_of(tool, struct reader, tool);
+
+	return verdict_history__ended(r->h, event->fork.tid, sample->time) ?:
+	       perf_event__process_exit(tool, event, sample, machine);
 }
 
 static void init_tool(struct perf_tool *tool)
@@ -588,6 +596,7 @@ static void init_tool(struct perf_tool *tool)
 	names_tool__init(tool);
 	tool->sample		= process_sample;
 	tool->lost		= process_lost;
+	tool->exit		= process_exit;
 }
 
 /*

@@ -322,6 +322,32 @@ static void write_missing(void *ctx, const char *events, const char *what)
 	json_writer__end(w);
 }
 
+static void write_side_band(struct json_writer *w, const struct verdict_side_band *side_band)
+{
+	u32 i;
+
+	json_writer__begin_array(w, "losses", JSON_STYLE__LINES);
+	for (i = 0; i < side_band->nr_losses; i++) {
+		const struct verdict_loss *loss = &side_band->losses[i];
+
+		json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
+		json_writer__number(w, "time", loss->time);
+		if (loss->cpu >= 0)
+			json_writer__number(w, "cpu", loss->cpu);
+		json_writer__number(w, "records", loss->records);
+		json_writer__end(w);
+	}
+	json_writer__end(w);
+	json_writer__begin_array(w, "exits", JSON_STYLE__LINES);
+	for (i = 0; i < side_band->nr_exits; i++) {
+		json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
+		json_writer__number(w, "time", side_band->exits[i].time);
+		json_writer__number(w, "tid", side_band->exits[i].tid);
+		json_writer__end(w);
+	}
+	json_writer__end(w);
+}
+
 static void print_json(const struct verdict *v, const struct verdict_options *o)
 {
 	const struct verdict_history *h = &v->history;
@@ -355,6 +381,8 @@ static void print_json(const struct verdict *v, const struct verdict_options *o)
 		verdict_changes__write(&w, &v->comparison, h, &v->chains);
 	if (o->queues)
 		verdict_queues__write(&w, &v->queues, h);
+	if (o->side_band)
+		write_side_band(&w, &h->side_band);
 	json_writer__end(&w);
 	putchar('\n');
 	strbuf_release(&sb);
@@ -482,6 +510,7 @@ int verdict__run(const struct verdict_options *o)
 
 	err = verdict_history__init(&v.history) ?: verdict_chains__init(&v.chains, o->compare) ?:
 	      verdict_stack__init();
+	v.history.side_band.wanted = o->side_band;
 	if (!err)
 		err = verdict_history__read(&v.history, &v.chains, o->path, o->force, &v.rec);
 	if (!err) {

@@ -11,6 +11,7 @@
  * @json: print JSON
  * @compare: tell what changed
  * @queues: tell how long tasks waited for CPUs
+ * @side_band: tell where records were lost, and when tasks ended
  * @part: the part that is compared, as a range of time; NULL: it is chosen
  * @against: ranges of time that it is compared with; NULL: the rest
  */
@@ -20,6 +21,7 @@ struct verdict_options {
 	bool		json;
 	bool		compare;
 	bool		queues;
+	bool		side_band;
 	const char	*part;
 	const char	*against;
 };
