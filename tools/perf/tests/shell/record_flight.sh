@@ -42,6 +42,51 @@ tells_what_it_holds()
 	python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$DUMP.json"
 }
 
+# clock_error [STATUS MAXERROR]: what the kernel knows of it, in us, or nothing; sets it before
+clock_error()
+{
+	python3 - "$@" <<-'END'
+		import ctypes, sys
+		class Timex(ctypes.Structure):
+		    _fields_ = [('modes', ctypes.c_uint), ('offset', ctypes.c_long),
+		                ('freq', ctypes.c_long), ('maxerror', ctypes.c_long),
+		                ('esterror', ctypes.c_long), ('status', ctypes.c_int),
+		                ('rest', ctypes.c_long * 40)]
+		ADJ_MAXERROR, ADJ_STATUS, STA_UNSYNC = 4, 0x10, 0x40
+		libc, timex = ctypes.CDLL(None), Timex()
+		if len(sys.argv) > 2:
+		    timex.modes = ADJ_STATUS | ADJ_MAXERROR
+		    timex.status, timex.maxerror = int(sys.argv[1]), int(sys.argv[2])
+		if libc.adjtimex(ctypes.byref(timex)) < 0:
+		    sys.exit('adjtimex failed')
+		if not timex.status & STA_UNSYNC:
+		    print(timex.maxerror)
+	END
+}
+
+# Where no daemon keeps the clock, we do for a moment.
+tells_how_far_the_clock_may_be_off()
+{
+	local before after kept=y
+
+	if [ -z "$(clock_error)" ]; then
+		kept=n
+		not grep clock_error "$DUMP.json"
+		clock_error 0 2000
+	fi
+	before=$(clock_error)
+	perf record -q -M 8M -o "$TMP/clock" -e cpu-clock -- true
+	after=$(clock_error)
+	[ $kept = y ] || clock_error 64 16000000
+	DUMP=$(dumps "$TMP/clock")
+	cat "$DUMP.json"
+	# A daemon may have lowered it meanwhile.
+	awk -v told="$(json "$DUMP" clock_error)" -v a="$before" -v b="$after" 'BEGIN {
+		print a, told * 1e6, b
+		exit a < b && (told * 1e6 < a || told * 1e6 > b)
+	}'
+}
+
 is_whole_and_ordered()
 {
 	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
@@ -462,6 +507,7 @@ flight_begin
 check "records, dumps at SIGUSR1 and at the end; the dead have names" records_and_dumps
 DUMP=$(dumps "$TMP/a" | tail -n1)
 check "the manifest tells what a dump holds" tells_what_it_holds
+check "the manifest tells how far the clock may be off" tells_how_far_the_clock_may_be_off
 check "a dump is whole, ordered, with clock and build-ids" is_whole_and_ordered
 check "dumps lose nothing" loses_nothing
 if [ -z "${FLIGHT_SHORT-}" ]; then

@@ -43,6 +43,7 @@ static const struct member {
 	{ "perf_version",	RELEASE },
 	{ "time",		TIME },
 	{ "trigger_time",	NUMBER },
+	{ "clock_error",	NUMBER },
 	{ "host",		HOST },
 	{ "kernel",		RELEASE },
 	{ "trigger",		WORD },

@@ -22,12 +22,14 @@
 
 #include <api/fs/fs.h>
 #include <linux/kernel.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -46,6 +48,18 @@ static void write_machine(struct json_writer *w)
 		json_writer__string(w, "boot_id", boot_id);
 		free(boot_id);
 	}
+}
+
+/*
+ * How far the wall clock may be off, as the daemon that sets it has told the kernel. Without
+ * such a daemon this is not known.
+ */
+static void write_clock_error(struct json_writer *w)
+{
+	struct timex tx = {};
+
+	if (adjtimex(&tx) >= 0 && !(tx.status & STA_UNSYNC))
+		json_writer__seconds(w, "clock_error", (u64)tx.maxerror * NSEC_PER_USEC, 6);
 }
 
 static void write_name(struct json_writer *w, const char *key, const char *name)
@@ -202,6 +216,7 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__string(&w, "perf_version", perf_version_string);
 	json_writer__string(&w, "time", m->time);
 	json_writer__seconds(&w, "trigger_time", m->trigger_time, 9);
+	write_clock_error(&w);
 	write_machine(&w);
 	json_writer__string(&w, "trigger", m->trigger);
 	json_writer__string(&w, "reason", m->reason);
