@@ -26,8 +26,11 @@ OUT.sample.TIME.json beside the dump defines the window. Without it, the records
 import argparse
 import array
 import datetime
+import gc
 import html
+import itertools
 import json
+import operator
 import os
 import re
 import struct
@@ -225,12 +228,12 @@ class Samples:
         return len(self.time)
 
     def in_order(self):
-        """Tuples, the oldest first"""
+        """The columns, the oldest first"""
         time = self.time
-        if all(time[i - 1] <= time[i] for i in range(1, len(time))):
-            return zip(*self.columns)
-        return (tuple(column[i] for column in self.columns)
-                for i in sorted(range(len(time)), key=time.__getitem__))
+        if all(map(operator.le, time, itertools.islice(time, 1, None))):
+            return self.columns
+        order = array.array('I', sorted(range(len(time)), key=time.__getitem__))
+        return [map(column.__getitem__, order) for column in self.columns]
 
 
 class Intervals:
@@ -1198,6 +1201,8 @@ def throttle(time, _id, _stream, cpu, _pid, _tid):
     recording.throttled(cpu, time)
 
 
+# Hardly anything here refers to itself, and the collector would look at everything again and again.
+gc.disable()
 args = arguments()
 if args.input == '-':
     sys.exit('incident: cannot read from a pipe, because the file is read more than once. '

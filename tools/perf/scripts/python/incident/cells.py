@@ -19,6 +19,7 @@ Columns are sent with the smallest type that holds their numbers.
 import array
 import base64
 import itertools
+import operator
 import sys
 from collections import Counter, defaultdict, namedtuple
 
@@ -172,15 +173,17 @@ class Cells:
 
     def cells(self):
         """Of one bin after the other, so that no more is kept than the columns"""
-        task_of, chain_of, cgroup_of = self.task_of, self.chain_of, self.cgroup_of
+        time, cpu, event, task, chain, cgroup = self.r.samples.in_order()
+        start, width = self.start, self.bin
+        cells = zip(((t - start) // width for t in time), cpu, event,
+                    *(map(of.__getitem__, column) for of, column in
+                      ((self.task_of, task), (self.chain_of, chain), (self.cgroup_of, cgroup))))
 
         def rows():
-            for bin_, samples in itertools.groupby(self.r.samples.in_order(),
-                                                   lambda s: (s[0] - self.start) // self.bin):
-                found = Counter((cpu, event, task_of[task], chain_of[chain], cgroup_of[cgroup])
-                                for _, cpu, event, task, chain, cgroup in samples)
+            for _, same in itertools.groupby(cells, operator.itemgetter(0)):
+                found = Counter(same)
                 for cell in sorted(found):
-                    yield (bin_,) + cell + (found[cell],)
+                    yield cell + (found[cell],)
         return columns('bin cpu event task chain cgroup count', rows())
 
     def waits(self):
@@ -233,17 +236,28 @@ class Cells:
         found.sort(key=lambda t: (first.get(tasks[t][1], len(first)), -weights[t]))
         return found[:self.level.lanes]
 
+    def spans(self, lane_of, hows):
+        """What the tasks that have lanes did, from when to when"""
+        begin = self.start
+        for start, end, task in self.r.switches.on:
+            if task in lane_of:
+                yield lane_of[task], start - begin, end - begin, RAN
+        for start, woken, end, task, chain, _ in self.off:
+            if task in lane_of:
+                how = hows[chain]
+                if woken > start:
+                    yield (lane_of[task], start - begin, woken - begin,
+                           SLEPT if how is None else how)
+                if end > woken:
+                    yield lane_of[task], woken - begin, end - begin, RUNNABLE
+
     def lanes(self, hows):
         chosen, step = self.choose_lanes(hows), self.step
         lane_of = {task: n for n, task in enumerate(chosen)}
         parts, rows = defaultdict(lambda: [0, 0, 0, 0]), []
 
         def put(lane, start, end, what):
-            start, end = start - self.start, end - self.start
             first, last = start // step, end // step
-            if first == last:
-                parts[lane, first][what] += end - start
-                return
             parts[lane, first][what] += (first + 1) * step - start
             if end > last * step:
                 parts[lane, last][what] += end - last * step
@@ -251,16 +265,13 @@ class Cells:
                 rows.append((lane, first + 1, last - first - 1) +
                             tuple(255 * (n == what) for n in range(4)))
 
-        for start, end, task in self.r.switches.on:
-            if task in lane_of:
-                put(lane_of[task], start, end, RAN)
-        for start, woken, end, task, chain, _ in self.off:
-            if task in lane_of:
-                how = hows[chain]
-                if woken > start:
-                    put(lane_of[task], start, woken, SLEPT if how is None else how)
-                if end > woken:
-                    put(lane_of[task], woken, end, RUNNABLE)
+        # Most are short, and are added without a call.
+        for lane, start, end, what in self.spans(lane_of, hows):
+            bin_ = start // step
+            if end < (bin_ + 1) * step:
+                parts[lane, bin_][what] += end - start
+            else:
+                put(lane, start, end, what)
         for (lane, bin_), times in parts.items():
             rows.append((lane, bin_, 1) + tuple(round(255 * t / step) for t in times))
         rows.sort()
