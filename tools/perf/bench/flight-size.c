@@ -34,6 +34,8 @@
 #include <subcmd/parse-options.h>
 #include "../util/event.h"
 #include "../util/evlist.h"
+#include "../util/evsel.h"
+#include "../util/flight/store/fair-store.h"
 #include "../util/flight/store/ring-store.h"
 #include "../util/flight/store/sideband-store.h"
 #include "../util/persistent/persistent.h"
@@ -466,6 +468,91 @@ static int bench_ring(void)
 	return err;
 }
 
+/* Division among cgroups */
+
+#define NR_CGROUPS	12
+
+struct cgroup_sample {
+	struct sample		sample;
+	u64			cgroup;
+};
+
+static int ignore_record(union perf_event *event __maybe_unused, void *data __maybe_unused)
+{
+	return 0;
+}
+
+static int ignore_group(u32 group __maybe_unused, void *data __maybe_unused)
+{
+	return 0;
+}
+
+static struct evlist *new_sampling_evlist(void)
+{
+	struct perf_event_attr attr = {
+		.size		= sizeof(attr),
+		.sample_type	= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				  PERF_SAMPLE_PERIOD | PERF_SAMPLE_CGROUP,
+		.sample_id_all	= 1,
+	};
+	struct evlist *evlist = evlist__new();
+	struct evsel *evsel = evlist ? evsel__new(&attr) : NULL;
+
+	if (evsel)
+		evlist__add(evlist, evsel);
+	return evlist;
+}
+
+/* Twice the size, in both stores. Return: ns for a record. */
+static double time_store(struct ring_store *rs, struct fair_store *fs, u64 size)
+{
+	static struct cgroup_sample samples[1000];
+	u64 start, rounds = 2 * size / sizeof(samples) + 1;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(samples); i++) {
+		samples[i].sample.header = (struct perf_event_header) {
+			.type = PERF_RECORD_SAMPLE, .size = sizeof(samples[i]),
+		};
+		/* As many as a task makes before the next one runs */
+		samples[i].cgroup = 1 + i / 10 % NR_CGROUPS;
+	}
+	start = rdclock();
+	for (u64 i = 1; i <= rounds; i++) {
+		if (fs) {
+			fair_store__append(fs, samples, sizeof(samples));
+			fair_store__close_round(fs, i);
+		} else {
+			ring_store__append(rs, samples, sizeof(samples));
+			ring_store__close_round(rs, i);
+		}
+	}
+	return (double)(rdclock() - start) / (rounds * ARRAY_SIZE(samples));
+}
+
+/* The second time, with memory that is resident */
+static int bench_fair(void)
+{
+	u64 size = (u64)ring_mib << 20;
+	struct evlist *evlist = new_sampling_evlist();
+	struct ring_store *rs = ring_store__new(size, ignore_record, NULL);
+	struct fair_store *fs = fair_store__new(size, evlist, ignore_record, ignore_group, NULL);
+	double plain, fair;
+
+	if (!evlist || !rs || !fs)
+		return -ENOMEM;
+	ring_store__evict_unseen(rs, PERF_RECORD_SAMPLE);
+	time_store(rs, NULL, size);
+	time_store(NULL, fs, size);
+	plain = time_store(rs, NULL, size);
+	fair = time_store(NULL, fs, size);
+	printf("    a record: %.1f nsec, divided among %d cgroups %.1f nsec\n", plain, NR_CGROUPS,
+	       fair);
+	ring_store__delete(rs);
+	fair_store__delete(fs);
+	evlist__delete(evlist);
+	return 0;
+}
+
 /* Side-band */
 
 struct synth_sideband {
@@ -637,7 +724,7 @@ int bench_flight_size(int argc, const char **argv)
 	err = bench_session();
 	if (!err) {
 		printf("  a ring of %u MiB:\n", ring_mib);
-		err = bench_ring();
+		err = bench_ring() ?: bench_fair();
 	}
 	if (!err) {
 		printf("  %u processes with %u maps each:\n", nr_processes, nr_maps);

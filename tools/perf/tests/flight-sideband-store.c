@@ -630,6 +630,42 @@ static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_
 	return TEST_OK;
 }
 
+/* What has ended is kept for older samples, unless it would crowd out what lives. */
+static int test__ended(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	size_t limit = 100000;
+	u32 pid;
+
+	ss = sideband_store__new(limit, ID_SIZE);
+	TEST_ASSERT_VAL("store", ss);
+	sideband_store__keep_ended(ss, 10);
+	comm(5, 5, "p", 0);
+	comm(6, 6, "q", 0);
+	exit_process(5);
+	settle(9);
+	TEST_ASSERT_VAL("it may have samples", known("5/5 p; 6/6 q; "));
+	/* The pid is used again: the exit was not of this one. */
+	fork_process(5, 6);
+	settle(10);
+	TEST_ASSERT_VAL("the next one lives", sideband_store__knows(ss, 5));
+	sideband_store__keep_ended(ss, 20);
+	exit_process(5);
+	settle(20);
+	TEST_ASSERT_VAL("now it is gone", known("6/6 q; "));
+
+	for (pid = 100; pid < 10000; pid++) {
+		TEST_ASSERT_VAL("there is room", !comm(pid, pid, "p", 0));
+		exit_process(pid);
+		sideband_store__shed_ended(ss);
+	}
+	TEST_ASSERT_VAL("the oldest are gone", !sideband_store__knows(ss, 100));
+	TEST_ASSERT_VAL("the newest are there", sideband_store__knows(ss, 9999));
+	TEST_ASSERT_VAL("who lives stays", sideband_store__knows(ss, 6));
+	TEST_ASSERT_VAL("nothing was dropped", !sideband_store__stats(ss)->dropped);
+	end();
+	return TEST_OK;
+}
+
 /* A pass looks at a share, and removes a share, however many there are. */
 static int test__doubt_shares(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
@@ -887,6 +923,7 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: never exceeds its limit", limit),
 	TEST_CASE("Side-band store: processes whose exit was lost", doubt),
 	TEST_CASE("Side-band store: a few of them at a time", doubt_shares),
+	TEST_CASE("Side-band store: threads that have ended", ended),
 	TEST_CASE("Side-band store: cgroups that are gone", cgroups),
 	TEST_CASE("Side-band store: CPUs that come in any order", order),
 	TEST_CASE("Side-band store: what waits for its order", waiting),

@@ -28,13 +28,14 @@ set -euo pipefail
 		limit("window of the session", ": [0-9.]+ msec", "", 200)
 		limit("fork: ", ": [0-9.]+ msec", "", 2)
 		limit("memory meanwhile", ": [0-9.]+ of the size", "", 1.3)
+		limit("divided among", "cgroups [0-9.]+ nsec", "", 150)
 		limit(" records, .* usec for each", ", [0-9.]+ usec", "", 2)
 		limit("the longest", "longest [0-9.]+ msec", "", 20)
 		limit("bytes per map as counted", ": [0-9.]+ bytes", "", 40)
 		print
 	}
 	END {
-		if (checked < 7)
+		if (checked < 8)
 			print "bench-flight-size: only " checked " lines have a limit"
-		exit bad > 0 || checked < 7
+		exit bad > 0 || checked < 8
 	}'

@@ -837,8 +837,8 @@ class Figures:
 
     def notes(self):
         """Limitations of the data that the reader must know"""
-        overhead = self.machine.verdict.get('overhead')
-        notes = [overhead] if overhead else []
+        verdict = self.machine.verdict
+        notes = [verdict[key] for key in ('overhead', 'shares') if verdict.get(key)]
         lost = sum(c['lost'] for c in self.cpus)
         given_up = sum(c['given_up'] for c in self.cpus)
         if not self.machine.manifest:

@@ -51,12 +51,12 @@ static void print_window(const struct flight_opts *fo, const struct ring_store_s
 bool flight_estimate__print(const struct flight_opts *fo, struct record_source *src,
 			    struct flight_store *st, u64 elapsed)
 {
-	const struct ring_store_stats *stats = ring_store__stats(st->ring);
+	const struct ring_store_stats *stats = flight_store__stats(st);
 	char names[2048];
 
 	if (elapsed < FLIGHT_ESTIMATE_TIME)
 		return false;
-	ring_store__flush(st->ring);
+	flight_store__flush(st);
 	evlist__scnprintf_evsels(st->evlist, sizeof(names), names);
 	printf("events:          %s\n", names);
 	printf("memory:          %" PRIu64 " KiB for samples and side-band\n", fo->memory >> 10);

@@ -62,7 +62,6 @@
 #include "options.h"
 #include "self.h"
 #include "store/flight-store.h"
-#include "store/fold-order.h"
 #include "store/sideband-store.h"
 #include "trigger/triggers.h"
 #include "wakeup.h"
@@ -181,7 +180,7 @@ static int gather(struct flight_job *job, const struct dump_request *request, u6
 		  struct dump_source *source)
 {
 	bool in_kernel = request && job->source && job->source->ops->take;
-	int nr = fold_order__take(job->store->order, &source->waiting);
+	int nr = flight_store__take_waiting(job->store, &source->waiting);
 
 	source->nr_waiting = max(nr, 0);
 	if (in_kernel)
@@ -245,6 +244,7 @@ static int do_work(struct flight_job *job, enum flight_job_kind kind,
 		.session	= job->session,
 		.evlist		= st->evlist,
 		.ring		= st->ring,
+		.fair		= st->fair,
 		.sideband	= st->sideband,
 		.covers		= st->covers,
 		.preamble	= st->preamble,
@@ -391,20 +391,20 @@ static int begin(struct flight_job *job, enum flight_job_kind kind,
 	err = flight_wakeup__watch(job->wakeup, fds[0]);
 	if (err)
 		goto out_close;
-	ring_store__flush(job->store->ring);
-	err = ring_store__fence(job->store->ring);
+	flight_store__flush(job->store);
+	err = flight_store__fence(job->store);
 	if (err)
 		goto out_close;
 	fflush(NULL);
 	job->pid = fork();
 	if (!job->pid) {
-		ring_store__forked(job->store->ring);
+		flight_store__forked(job->store);
 		run_child(job, kind, request, until, fds[1]);
 	}
 	if (job->pid < 0) {
 		err = -errno;
 		job->pid = 0;
-		ring_store__unfence(job->store->ring);
+		flight_store__unfence(job->store);
 		goto out_close;
 	}
 	close(fds[1]);
@@ -454,7 +454,7 @@ int flight_job__write_here(struct flight_job *job, const struct dump_request *re
 	job->here = zalloc(sizeof(*job->here));
 	if (!job->here)
 		return -ENOMEM;
-	ring_store__flush(job->store->ring);
+	flight_store__flush(job->store);
 	job->kind = FLIGHT_JOB_DUMP;
 	settle_err = do_work(job, FLIGHT_JOB_DUMP, request, until, job->here, -1);
 	print_messages(job, FLIGHT_JOB_DUMP, request, job->here, settle_err);
@@ -594,7 +594,7 @@ static void end_child(struct flight_job *job, struct dump_result *result)
 	job->leaving[job->nr_leaving++] = job->pid;
 	job->pid = 0;
 	/* A child that hangs reads the ring no more: SIGKILL is pending. */
-	ring_store__unfence(job->store->ring);
+	flight_store__unfence(job->store);
 	reap(job);
 	if (result->err == -ETIMEDOUT)
 		flight_job__say(job, "The child that wrote a file did not finish in %" PRIu64

@@ -229,6 +229,18 @@ int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, i
 	return -1;
 }
 
+int flight_opts__parse_fair(const struct option *opt, const char *str, int unset)
+{
+	struct flight_opts *fo = opt->value;
+
+	fo->fair = !unset;
+	if (unset || !strcmp(str, "cgroup"))
+		return 0;
+	pr_err("--fair %s: the memory can be divided among cgroups only. Use --fair cgroup.\n",
+	       str);
+	return -1;
+}
+
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset)
 {
 	struct flight_opts *fo = opt->value;
@@ -294,6 +306,7 @@ static int check_without(const struct flight_opts *fo)
 		{ fo->max_dump_age,	"--max-dump-age" },
 		{ fo->on_dump,		"--on-dump" },
 		{ fo->keep,		"--keep" },
+		{ fo->fair,		"--fair" },
 		{ fo->record_self,	"--record-self" },
 		{ fo->max_overhead,	"--max-overhead" },
 		{ fo->dump_timeout,	"--dump-timeout" },
@@ -306,6 +319,30 @@ static int check_without(const struct flight_opts *fo)
 			continue;
 		pr_err("%s is for a flight recorder: give its memory with -M SIZE.\n",
 		       ours[i].option);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A division among cgroups needs the records in perf's memory, and their cgroups. */
+static int check_fair(const struct flight_opts *fo, const struct record_opts *opts)
+{
+	const struct {
+		bool		given;
+		const char	*reason;
+	} conflicts[] = {
+		{ opts->overwrite,
+		  "--overwrite, whose samples are in the kernel's buffers: omit one of them" },
+		{ opts->comp_level,
+		  "-z, which compresses records of several cgroups together: omit one of them" },
+		{ opts->record_cgroup_set && !opts->record_cgroup,
+		  "--no-all-cgroups, which leaves the cgroups out: omit it" },
+	};
+
+	for (size_t i = 0; fo->fair && i < ARRAY_SIZE(conflicts); i++) {
+		if (!conflicts[i].given)
+			continue;
+		pr_err("--fair does not work with %s.\n", conflicts[i].reason);
 		return -EINVAL;
 	}
 	return 0;
@@ -348,7 +385,7 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 		pr_err("--overwrite does not support persistent sessions, whose buffers are overwrite buffers already.\n");
 		return -EINVAL;
 	}
-	return check_conflicts(fo, opts);
+	return check_conflicts(fo, opts) ?: check_fair(fo, opts);
 }
 
 /* What can be lowered and given up: events of perf's own, on CPUs. */

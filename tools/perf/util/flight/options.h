@@ -19,6 +19,7 @@ struct record_opts;
  * @overwrite: the ring buffers keep the samples (--overwrite)
  * @comp_level: zstd level for records in memory (-z); 0: no compression
  * @persistent: the events are those of a persistent session (-e persistent/NAME/)
+ * @fair: divide the memory among cgroups (--fair cgroup)
  * @record_self: record what the recorder itself does, too (--record-self)
  * @record: the other options of perf record, which last as long
  * @dry_run: measure for one second and print an estimate (--dry-run)
@@ -47,6 +48,7 @@ struct flight_opts {
 	bool			overwrite;
 	unsigned int		comp_level;
 	bool			persistent;
+	bool			fair;
 	bool			record_self;
 	struct record_opts	*record;
 	bool			dry_run;
@@ -82,6 +84,7 @@ int flight_opts__parse_max_age(const struct option *opt, const char *str, int un
 int flight_opts__parse_max_disk(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_overhead(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_max_dump_age(const struct option *opt, const char *str, int unset);
+int flight_opts__parse_fair(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_dump_timeout(const struct option *opt, const char *str, int unset);
 int flight_opts__parse_trigger(const struct option *opt, const char *str, int unset);
 

@@ -55,6 +55,7 @@
 #include "self.h"
 #include "source/hotplug.h"
 #include "status.h"
+#include "store/fair-store.h"
 #include "store/flight-store.h"
 #include "store/sideband-store.h"
 #include "trigger/triggers.h"
@@ -496,7 +497,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 			look_at_trigger(fr, t, rdclock());
 	}
 	flight_triggers__stop(fr->opts->triggers);
-	if (ring_store__is_open(fr->store.ring))
+	if (flight_store__is_open(&fr->store))
 		flight_store__finish_round(&fr->store, rdclock());
 	end_job(fr);
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next)
@@ -564,6 +565,11 @@ int flight_recorder__start(struct flight_recorder *fr, pid_t workload)
 	const struct record_opts *opts = fr->opts->record;
 	int err;
 
+	if (fr->store.fair && fair_store__check(fr->store.evlist)) {
+		pr_err("--fair needs the cgroup of each sample: %s.\n",
+		       fair_store__check(fr->store.evlist));
+		return -EOPNOTSUPP;
+	}
 	fr->host = (struct flight_host) {
 		.out	 = fr->opts->out,
 		.clockid = opts->use_clockid ? opts->clockid : -1,

@@ -189,7 +189,7 @@ void flight_status__print(const struct flight_status *status, struct json_writer
 	json_writer__number(w, "failed", status->failed);
 	json_writer__number(w, "swallowed", status->swallowed);
 	json_writer__number(w, "lost", count_lost(st->evlist, status->now));
-	json_writer__number(w, "given_up", ring_store__stats(st->ring)->refused_bytes);
+	json_writer__number(w, "given_up", flight_store__stats(st)->refused_bytes);
 	json_writer__seconds(w, "cpu_time", cpu_time(RUSAGE_SELF), 3);
 	json_writer__seconds(w, "cpu_time_dumps", cpu_time(RUSAGE_CHILDREN), 3);
 	json_writer__bool(w, "writing", status->writing);

@@ -83,6 +83,8 @@ static const struct member {
 	{ "max_sample_rate",	NUMBER },
 	{ "raw",		NUMBER },
 	{ "stored",		NUMBER },
+	{ "complete_since",	NUMBER },
+	{ "names_since",	NUMBER },
 };
 
 static const struct member cpu_members[] = {
@@ -94,6 +96,16 @@ static const struct member cpu_members[] = {
 	{ "throttled",		NUMBER },
 	{ "given_up",		NUMBER },
 	{ "way",		WORD },
+};
+
+static const struct member share_members[] = {
+	{ "cgroup",		NUMBER },
+	{ "path",		CGROUP },
+	{ "complete_since",	NUMBER },
+	{ "oldest",		NUMBER },
+	{ "newest",		NUMBER },
+	{ "events",		NUMBER },
+	{ "bytes",		NUMBER },
 };
 
 /* Triggers, actions, units, and how a CPU or the recorder itself was read */
@@ -252,8 +264,8 @@ static const char *skip_object(const char *p)
 }
 
 /* @from: the array, which ends at @end */
-static void put_cpus(const struct redact_words *w, struct json_writer *to, const char *from,
-		     const char *end)
+static void put_objects(const struct redact_words *w, struct json_writer *to, const char *from,
+			const char *end, const struct member *kept, size_t nr_kept)
 {
 	while (from && from < end) {
 		const char *next, *begin = memchr(from, '{', end - from);
@@ -266,8 +278,8 @@ static void put_cpus(const struct redact_words *w, struct json_writer *to, const
 		if (!object)
 			return;
 		json_writer__begin_object(to, NULL, JSON_STYLE__PADDED);
-		for (size_t i = 0; i < ARRAY_SIZE(cpu_members); i++)
-			put_member(w, to, object, &cpu_members[i]);
+		for (size_t i = 0; i < nr_kept; i++)
+			put_member(w, to, object, &kept[i]);
 		json_writer__end(to);
 		free(object);
 		from = next;
@@ -287,7 +299,7 @@ static void put_cpus(const struct redact_words *w, struct json_writer *to, const
 int redact_manifest__write(const struct redact_words *w, const char *text, const char *file,
 			   u64 bytes, FILE *f)
 {
-	struct json_value cpus;
+	struct json_value array;
 	struct json_writer to;
 
 	json_writer__init(&to, f);
@@ -297,9 +309,16 @@ int redact_manifest__write(const struct redact_words *w, const char *text, const
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		put_member(w, &to, text, &members[i]);
 	json_writer__number(&to, "bytes", bytes);
+	if (json__find(text, "cgroups", &array)) {
+		json_writer__begin_array(&to, "cgroups", JSON_STYLE__LINES);
+		put_objects(w, &to, array.text, array.text + array.len, share_members,
+			    ARRAY_SIZE(share_members));
+		json_writer__end(&to);
+	}
 	json_writer__begin_array(&to, "cpus", JSON_STYLE__LINES);
-	if (json__find(text, "cpus", &cpus))
-		put_cpus(w, &to, cpus.text, cpus.text + cpus.len);
+	if (json__find(text, "cpus", &array))
+		put_objects(w, &to, array.text, array.text + array.len, cpu_members,
+			    ARRAY_SIZE(cpu_members));
 	json_writer__end(&to);
 	json_writer__end(&to);
 	return ferror(f) ? -EIO : 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What --max-overhead had given up before the dump, as its manifest says
+ * What was not recorded, or is not kept, as the manifest of a dump says
  *
+ * --max-overhead:
  * An event that was given up has no records, and a lower rate makes fewer samples: neither is
  * a finding about the machine. The manifest tells when the recorder took its last step. If
  * that is within the window, it recorded something else before.
@@ -101,4 +102,25 @@ bool verdict_words__overhead(struct strbuf *sb, const char *manifest,
 	}
 	free(names);
 	return sb->len;
+}
+
+/**
+ * verdict_words__shares - since when all cgroups have their records, with --fair
+ * @sb: where to; empty
+ * @manifest: the text of the manifest, or NULL
+ * @h: history
+ *
+ * Return: false if they have them from the start on, or nothing is known.
+ */
+bool verdict_words__shares(struct strbuf *sb, const char *manifest,
+			   const struct verdict_history *h)
+{
+	u64 since = manifest ? find_time(manifest, "complete_since") : 0;
+
+	if (since < h->oldest)
+		return false;
+	strbuf_addf(sb, "Records of some cgroups are missing before %" PRIu64 ".%06" PRIu64,
+		    since / NSEC_PER_SEC, since % NSEC_PER_SEC / NSEC_PER_USEC);
+	strbuf_addstr(sb, ": with --fair, a cgroup with few records reaches back further.");
+	return true;
 }

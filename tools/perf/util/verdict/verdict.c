@@ -135,6 +135,9 @@ static void print_overhead(const struct verdict *v)
 
 	if (verdict_words__overhead(&sb, v->history.manifest, &v->history))
 		printf("%s\n", sb.buf);
+	strbuf_setlen(&sb, 0);
+	if (verdict_words__shares(&sb, v->history.manifest, &v->history))
+		printf("%s\n", sb.buf);
 	strbuf_release(&sb);
 }
 
@@ -365,6 +368,9 @@ static void print_json(const struct verdict *v, const struct verdict_options *o)
 	json_writer__number(&w, "lost", h->lost);
 	if (verdict_words__overhead(&sb, v->history.manifest, h))
 		json_writer__string(&w, "overhead", sb.buf);
+	strbuf_setlen(&sb, 0);
+	if (verdict_words__shares(&sb, v->history.manifest, h))
+		json_writer__string(&w, "shares", sb.buf);
 	strbuf_setlen(&sb, 0);
 	json_writer__begin_array(&w, "findings", JSON_STYLE__LINES);
 	for (i = 0; i < f->nr; i++)

@@ -26,5 +26,7 @@ void verdict_words__missing(const struct verdict_history *h,
 bool verdict_words__broken(struct strbuf *sb, const struct verdict_history *h);
 bool verdict_words__overhead(struct strbuf *sb, const char *manifest,
 			     const struct verdict_history *h);
+bool verdict_words__shares(struct strbuf *sb, const char *manifest,
+			   const struct verdict_history *h);
 
 #endif /* __PERF_VERDICT_WORDS_H */

@@ -19,6 +19,9 @@
  *
  * A mark after each round would guarantee too much, see round_group__ends().
  *
+ * With --fair, groups of rounds take the place of rounds. The manifest tells for each cgroup
+ * since when it is complete.
+ *
  * With --overwrite, rounds have only side-band records. The samples follow them, buffer
  * by buffer, each from the oldest to the newest of the whole window, so all of this is
  * one round.
@@ -44,6 +47,7 @@
 #include "../self.h"
 #include "../source/backward.h"
 #include "manifest.h"
+#include "../store/fair-store.h"
 #include "../store/ring-store.h"
 #include "../store/sideband-store.h"
 #include "../../clockid.h"
@@ -183,8 +187,14 @@ static void note_time(u64 *oldest, u64 *newest, u64 time)
 		*newest = time;
 }
 
+static struct manifest_share *share_of(struct dump *d)
+{
+	return d->m.shares ? &d->m.shares[fair_store__walking(d->source->fair)] : NULL;
+}
+
 static void scan_sample(struct dump *d, union perf_event *event)
 {
+	struct manifest_share *share = share_of(d);
 	struct sample_layout layout;
 	struct manifest_cpu *cpu;
 	u64 time;
@@ -197,10 +207,14 @@ static void scan_sample(struct dump *d, union perf_event *event)
 	cpu = cpu_of(d, event, &layout);
 	if (cpu)
 		cpu->events++;
+	if (share)
+		share->events++;
 	if (sample_layout__time(&layout, event, &time)) {
 		note_time(&d->m.oldest, &d->m.newest, time);
 		if (cpu)
 			note_time(&cpu->oldest, &cpu->newest, time);
+		if (share)
+			note_time(&share->oldest, &share->newest, time);
 	}
 	if (sample_layout__pid(&layout, event, &pid)) {
 		mark(d->wanted, pid);
@@ -327,17 +341,45 @@ static void note_covers(struct dump *d)
 	}
 }
 
-static void scan_rounds(struct dump *d)
+static void scan_shares(struct dump *d)
+{
+	struct fair_store *fair = d->source->fair;
+	struct fair_share share;
+
+	fair_store__walk(fair, scan, NULL, d);
+	d->m.complete_since = fair_store__complete_since(fair);
+	d->m.names_since = fair_store__names_since(fair);
+	for (u32 i = 0; i < d->m.nr_shares; i++) {
+		if (!fair_store__share(fair, i, &share))
+			continue;
+		d->m.shares[i].id = share.id;
+		d->m.shares[i].complete_since = share.complete_since;
+		d->m.shares[i].bytes = share.bytes;
+	}
+}
+
+static void scan_ring(struct dump *d)
 {
 	struct ring_store_round round;
 	bool more;
 
-	ring_store__walk_again(d->source->ring);
-	for (int i = 0; i < d->source->nr_waiting; i++)
-		scan(d->source->waiting[i], d);
 	for (more = ring_store__first(d->source->ring, &round); more;
 	     more = ring_store__next(d->source->ring, &round))
 		ring_store__walk(d->source->ring, &round, scan, d);
+}
+
+static void scan_rounds(struct dump *d)
+{
+	if (d->source->fair)
+		fair_store__walk_again(d->source->fair);
+	else
+		ring_store__walk_again(d->source->ring);
+	for (int i = 0; i < d->source->nr_waiting; i++)
+		scan(d->source->waiting[i], d);
+	if (d->source->fair)
+		scan_shares(d);
+	else
+		scan_ring(d);
 	if (d->source->kernel)
 		scan_kernel(d);
 	if (d->source->covers)
@@ -455,6 +497,17 @@ static int put_waiting(struct dump *d)
 	return err;
 }
 
+static int end_group(u32 group __maybe_unused, void *data)
+{
+	return mark_round(data);
+}
+
+static int put_shares(struct dump *d)
+{
+	fair_store__walk_last(d->source->fair);
+	return fair_store__walk(d->source->fair, put_record, end_group, d);
+}
+
 static int put_rounds(struct dump *d)
 {
 	struct round_group group = {};
@@ -494,7 +547,7 @@ static int put_data(struct dump *d)
 	if (!err)
 		err = put_waiting(d);
 	if (!err)
-		err = put_rounds(d);
+		err = d->source->fair ? put_shares(d) : put_rounds(d);
 	if (!err && d->source->kernel)
 		err = put_kernel(d);
 	return err ?: flush(d);
@@ -681,7 +734,16 @@ static int init(struct dump *d)
 	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer)
 		return -ENOMEM;
 	init_layouts(d);
-	return 0;
+	if (!d->source->fair || d->auxiliary)
+		return 0;
+	d->m.nr_shares = fair_store__nr_shares(d->source->fair);
+	d->m.shares = calloc(d->m.nr_shares, sizeof(*d->m.shares));
+	return d->m.shares ? 0 : -ENOMEM;
+}
+
+static const struct ring_store_stats *stats_of(const struct dump_source *source)
+{
+	return source->fair ? fair_store__stats(source->fair) : ring_store__stats(source->ring);
 }
 
 static void fini(struct dump *d)
@@ -744,8 +806,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 			.cpus_left_out	= request->cpus_left_out,
 			.session	= &request->session,
 			.overhead	= request->overhead,
-			.raw		= ring_store__stats(source->ring)->bytes,
-			.stored		= ring_store__stats(source->ring)->used,
+			.raw		= stats_of(source)->bytes,
+			.stored		= stats_of(source)->used,
 			.sideband_dropped = sideband_store__stats(source->sideband)->dropped,
 			.self		= source->self->way,
 			.self_dropped	= source->self->dropped,
@@ -769,7 +831,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 		goto out;
 
 	/* The disk was too slow, and the reserve of memory was used up. */
-	d.m.given_up += ring_store__stolen(source->ring);
+	d.m.given_up += source->fair ? fair_store__stolen(source->fair) :
+				       ring_store__stolen(source->ring);
 	slash = strrchr(result->path, '/');
 	d.m.file = slash ? slash + 1 : result->path;
 	d.m.time = time;

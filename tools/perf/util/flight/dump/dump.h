@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 struct evlist;
+struct fair_store;
 struct flight_cause;
 struct flight_overhead;
 struct flight_self;
@@ -34,7 +35,8 @@ struct dump_cover {
  * struct dump_source - the data of a dump
  * @session: session of the recorder, for the header and the clock
  * @evlist: the events
- * @ring: the retained rounds
+ * @ring: the retained rounds; NULL with --fair
+ * @fair: with --fair: the same, divided among cgroups; or NULL
  * @kernel: samples in the buffers of the kernel, or NULL
  * @sideband: the state before the rounds, without @waiting
  * @waiting: records that wait to be folded, in the order of time
@@ -48,6 +50,7 @@ struct dump_source {
 	struct perf_session	*session;
 	struct evlist		*evlist;
 	struct ring_store	*ring;
+	struct fair_store	*fair;
 	struct kernel_store	*kernel;
 	struct sideband_store	*sideband;
 	union perf_event	**waiting;

@@ -165,6 +165,33 @@ static void write_cpus(struct json_writer *w, const struct manifest *m)
 	json_writer__end(w);
 }
 
+static void write_share(struct json_writer *w, const struct manifest_share *share)
+{
+	json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
+	json_writer__number(w, "cgroup", share->id);
+	write_name(w, "path", share->path);
+	json_writer__seconds(w, "complete_since", share->complete_since, 9);
+	json_writer__seconds(w, "oldest", share->oldest, 9);
+	json_writer__seconds(w, "newest", share->newest, 9);
+	json_writer__number(w, "events", share->events);
+	json_writer__number(w, "bytes", share->bytes);
+	json_writer__end(w);
+}
+
+static void write_shares(struct json_writer *w, const struct manifest *m)
+{
+	if (!m->shares)
+		return;
+	json_writer__seconds(w, "complete_since", m->complete_since, 9);
+	json_writer__seconds(w, "names_since", m->names_since, 9);
+	json_writer__begin_array(w, "cgroups", JSON_STYLE__LINES);
+	for (u32 i = 0; i < m->nr_shares; i++) {
+		if (m->shares[i].events)
+			write_share(w, &m->shares[i]);
+	}
+	json_writer__end(w);
+}
+
 /* A frozen session holds what came before the freeze; later records are only counted. */
 static void write_session(struct json_writer *w, const struct perf_persistent_session_info *info)
 {
@@ -178,6 +205,16 @@ static void write_session(struct json_writer *w, const struct perf_persistent_se
 	json_writer__number(w, "frozen_lost", info->lost);
 }
 
+static void note_path(struct manifest *m, const union perf_event *event)
+{
+	for (u32 i = 0; i < m->nr_shares; i++) {
+		struct manifest_share *share = &m->shares[i];
+
+		if (share->events && share->id == event->cgroup.id && !share->path)
+			share->path = strdup(event->cgroup.path);
+	}
+}
+
 /**
  * manifest__note - a record is in the dump
  * @m: what to tell
@@ -189,8 +226,10 @@ void manifest__note(struct manifest *m, const union perf_event *event)
 {
 	struct container c;
 
-	if (event->header.type != PERF_RECORD_CGROUP ||
-	    !container__of_cgroup(&c, event->cgroup.path) || !*c.id)
+	if (event->header.type != PERF_RECORD_CGROUP)
+		return;
+	note_path(m, event);
+	if (!container__of_cgroup(&c, event->cgroup.path) || !*c.id)
 		return;
 	if (!m->containers)
 		m->containers = strlist__new(NULL, NULL);
@@ -245,6 +284,7 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__number(&w, "bytes", m->bytes);
 	json_writer__number(&w, "raw", m->raw);
 	json_writer__number(&w, "stored", m->stored);
+	write_shares(&w, m);
 	write_cpus(&w, m);
 	write_containers(&w, m->containers);
 	json_writer__end(&w);
@@ -254,6 +294,9 @@ int manifest__write(const struct manifest *m, FILE *f)
 void manifest__exit(struct manifest *m)
 {
 	free(m->cpus);
+	for (u32 i = 0; i < m->nr_shares; i++)
+		free(m->shares[i].path);
+	free(m->shares);
 	strlist__delete(m->containers);
 }
 

@@ -32,6 +32,26 @@ struct manifest_cpu {
 	const char	*way;
 };
 
+/**
+ * struct manifest_share - with --fair: content of a dump for one cgroup
+ * @id: the cgroup; 0: those that shared a queue
+ * @path: its path, or NULL
+ * @complete_since: time of its newest record that was evicted; 0: none was
+ * @oldest: time of its first sample, or 0
+ * @newest: time of its last sample
+ * @events: number of samples
+ * @bytes: bytes of its records
+ */
+struct manifest_share {
+	u64		id;
+	char		*path;
+	u64		complete_since;
+	u64		oldest;
+	u64		newest;
+	u64		events;
+	u64		bytes;
+};
+
 /* Of "schema": it grows when a member changes its meaning, not when one is added. */
 #define MANIFEST_SCHEMA		1
 
@@ -61,6 +81,10 @@ struct manifest_cpu {
  * @session: what the persistent session that was read said of itself, or zeros
  * @overhead: what recording costs, and what was given up; or NULL
  * @containers: ids of the containers that are described, or NULL
+ * @complete_since: with --fair: time from which on no cgroup lacks records; 0: never
+ * @names_since: with --fair: samples before this time may have later names of tasks
+ * @nr_shares: number of @shares
+ * @shares: with --fair: by queue, those without samples are left out; or NULL
  * @tasks: number of processes described
  * @bytes: size of the file
  * @raw: bytes of records in the recorder
@@ -93,6 +117,10 @@ struct manifest {
 	const struct perf_persistent_session_info *session;
 	const struct flight_overhead *overhead;
 	struct strlist		*containers;
+	u64			complete_since;
+	u64			names_since;
+	u32			nr_shares;
+	struct manifest_share	*shares;
 	u64			tasks;
 	u64			bytes;
 	u64			raw;

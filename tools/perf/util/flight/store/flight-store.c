@@ -8,6 +8,9 @@
  *	                                     | order of the times (fold-order.c)
  *	pieces of buffers ----> ring store --+
  *
+ * With --fair, a fair store takes the place of the ring store. It has no rounds but groups
+ * of them, and side-band may be folded before all samples that are older are evicted.
+ *
  * flight_store__append() takes pieces of the kernel's buffers. They belong to the open
  * round. flight_store__finish_round() closes it: the round gets its time, rounds that are
  * too old are evicted, and the memory is divided again.
@@ -24,6 +27,7 @@
  * of that time have been folded (see sideband-store.c).
  */
 #include "flight-store.h"
+#include "fair-store.h"
 #include "fold-order.h"
 #include "sideband-store.h"
 #include "../dump/auxiliary.h"
@@ -53,6 +57,17 @@ static int fold_evicted(union perf_event *event, void *data)
 	return 0;
 }
 
+/* With --fair: the side-band of a group has been evicted. */
+static int group_is_gone(u32 group, void *data)
+{
+	struct flight_store *st = data;
+
+	fold_order__end_round(st->order);
+	/* Samples of this group may have been read with the next one. */
+	sideband_store__keep_ended(st->sideband, (u64)group + 2);
+	return 0;
+}
+
 static void round_is_gone(u64 pos, u64 time, void *data)
 {
 	struct flight_store *st = data;
@@ -72,13 +87,22 @@ static void share_memory(struct flight_store *st)
 {
 	size_t sideband = sideband_store__stats(st->sideband)->used + fold_order__used(st->order);
 
-	ring_store__set_budget(st->ring, st->opts->store - sideband);
+	if (st->fair) {
+		fair_store__set_budget(st->fair, st->opts->store - sideband);
+		fair_store__fold_old(st->fair);
+		st->folded = fair_store__oldest_group(st->fair);
+		sideband_store__shed_ended(st->sideband);
+	} else {
+		ring_store__set_budget(st->ring, st->opts->store - sideband);
+	}
 	sideband_store__settle(st->sideband, st->folded, SIDEBAND_SETTLE_SHARE);
 	if (st->lost_events != st->seen_lost) {
 		st->seen_lost = st->lost_events;
 		sideband_store__doubt_all(st->sideband);
 	}
-	sideband_store__doubt(st->sideband, ring_store__head(st->ring), SIDEBAND_DOUBT_SHARE);
+	sideband_store__doubt(st->sideband,
+			      st->fair ? fair_store__group(st->fair) : ring_store__head(st->ring),
+			      SIDEBAND_DOUBT_SHARE);
 }
 
 /**
@@ -90,7 +114,11 @@ static void share_memory(struct flight_store *st)
 void flight_store__append(struct flight_store *st, const void *buf, size_t size)
 {
 	/* A round that is too large is counted, and comes in a dump's manifest. */
-	if (!st->closed)
+	if (st->closed)
+		return;
+	if (st->fair)
+		fair_store__append(st->fair, buf, size);
+	else
 		ring_store__append(st->ring, buf, size);
 }
 
@@ -132,9 +160,15 @@ int flight_store__put_synthesized(struct flight_store *st, const void *buf, size
  */
 void flight_store__finish_round(struct flight_store *st, u64 now)
 {
-	ring_store__close_round(st->ring, now);
-	if (st->opts->max_age && now > st->opts->max_age)
-		ring_store__evict_before(st->ring, now - st->opts->max_age);
+	u64 age = st->opts->max_age, limit = age && now > age ? now - age : 0;
+
+	if (st->fair) {
+		fair_store__close_round(st->fair, now);
+		fair_store__evict_before(st->fair, limit);
+	} else {
+		ring_store__close_round(st->ring, now);
+		ring_store__evict_before(st->ring, limit);
+	}
 	share_memory(st);
 }
 
@@ -180,7 +214,7 @@ u64 flight_store__tell(struct flight_store *st)
 {
 	for (int i = 0; st->covers && i < cpu__max_cpu().cpu; i++)
 		st->covers[i].told = st->covers[i].given_up;
-	return ring_store__stats(st->ring)->refused_bytes + st->missed - st->told_given_up;
+	return flight_store__stats(st)->refused_bytes + st->missed - st->told_given_up;
 }
 
 /* A dump is complete, and its manifest has reported @given_up. */
@@ -191,10 +225,73 @@ void flight_store__set_told(struct flight_store *st, u64 given_up)
 		st->covers[i].given_up -= st->covers[i].told;
 }
 
+/* A round is open: a pass has not ended. */
+bool flight_store__is_open(const struct flight_store *st)
+{
+	return st->fair || ring_store__is_open(st->ring);
+}
+
+/* Close a round that would wait for more. */
+void flight_store__flush(struct flight_store *st)
+{
+	if (st->ring)
+		ring_store__flush(st->ring);
+}
+
+/* A child is about to be forked that reads the store. Return: 0 or -ENOMEM. */
+int flight_store__fence(struct flight_store *st)
+{
+	if (st->ring)
+		return ring_store__fence(st->ring);
+	fair_store__fence(st->fair);
+	return 0;
+}
+
+/* There is no child any more. */
+void flight_store__unfence(struct flight_store *st)
+{
+	if (st->fair)
+		fair_store__unfence(st->fair);
+	else
+		ring_store__unfence(st->ring);
+}
+
+/**
+ * flight_store__take_waiting - take the records that wait to be folded, for a dump
+ * @st: the store
+ * @events: returns an array of the records
+ *
+ * A fair store may hold samples that are older. The records would break the order of the
+ * dump before them, so they become part of the state.
+ *
+ * Return: number of records, or -ENOMEM.
+ */
+int flight_store__take_waiting(struct flight_store *st, union perf_event ***events)
+{
+	if (st->fair)
+		fold_order__flush(st->order);
+	return fold_order__take(st->order, events);
+}
+
+/* In the child: the memory is shared from now on. */
+void flight_store__forked(struct flight_store *st)
+{
+	if (st->fair)
+		fair_store__forked(st->fair);
+	else
+		ring_store__forked(st->ring);
+}
+
+/* Of the ring store, or of what takes its place. */
+const struct ring_store_stats *flight_store__stats(const struct flight_store *st)
+{
+	return st->fair ? fair_store__stats(st->fair) : ring_store__stats(st->ring);
+}
+
 /* Bytes of memory. */
 u64 flight_store__used(const struct flight_store *st)
 {
-	return ring_store__stats(st->ring)->used + sideband_store__stats(st->sideband)->used +
+	return flight_store__stats(st)->used + sideband_store__stats(st->sideband)->used +
 	       fold_order__used(st->order);
 }
 
@@ -203,6 +300,8 @@ u64 flight_store__window(const struct flight_store *st, u64 now)
 {
 	struct ring_store_round round;
 
+	if (st->fair)
+		return fair_store__window(st->fair, now);
 	return ring_store__first(st->ring, &round) ? now - round.time : 0;
 }
 
@@ -219,11 +318,18 @@ int flight_store__init(struct flight_store *st, const struct flight_opts *opts,
 {
 	st->opts = opts;
 	st->evlist = evlist;
-	st->ring = ring_store__new(opts->store, fold_evicted, st);
+	if (opts->fair)
+		st->fair = fair_store__new(opts->store, evlist, fold_evicted, group_is_gone, st);
+	else
+		st->ring = ring_store__new(opts->store, fold_evicted, st);
 	st->sideband = sideband_store__new(opts->store / SIDEBAND_SHARE, 0);
 	st->order = fold_order__new(evlist, st->sideband, opts->store / WAITING_SHARE);
-	if (!st->ring || !st->sideband || !st->order)
+	if ((!st->ring && !st->fair) || !st->sideband || !st->order)
 		return -ENOMEM;
+	if (st->fair) {
+		sideband_store__keep_ended(st->sideband, 1);
+		return 0;
+	}
 	ring_store__evict_unseen(st->ring, PERF_RECORD_SAMPLE);
 	ring_store__on_gone(st->ring, round_is_gone);
 	return opts->comp_level ? ring_store__compress(st->ring, opts->comp_level) : 0;
@@ -232,6 +338,7 @@ int flight_store__init(struct flight_store *st, const struct flight_opts *opts,
 void flight_store__exit(struct flight_store *st)
 {
 	ring_store__delete(st->ring);
+	fair_store__delete(st->fair);
 	fold_order__delete(st->order);
 	sideband_store__delete(st->sideband);
 	free(st->preamble);

@@ -10,15 +10,18 @@
 
 struct dump_cover;
 struct evlist;
+struct fair_store;
 struct flight_opts;
 struct fold_order;
 struct sideband_store;
+union perf_event;
 
 /**
  * struct flight_store - all that a flight recorder holds in memory
  * @opts: the options, with the budget
  * @evlist: the events
- * @ring: the rounds, samples and side-band
+ * @ring: the rounds, samples and side-band; NULL with --fair
+ * @fair: the same, divided among cgroups; NULL without --fair
  * @sideband: the state before them
  * @order: records between the two, on their way to @sideband
  * @preamble: records that belong at the beginning of each file
@@ -39,6 +42,7 @@ struct flight_store {
 	const struct flight_opts	*opts;
 	struct evlist			*evlist;
 	struct ring_store		*ring;
+	struct fair_store		*fair;
 	struct sideband_store		*sideband;
 	struct fold_order		*order;
 	char				*preamble;
@@ -70,6 +74,14 @@ void flight_store__cover(struct flight_store *st, int cpu, const char *way, u64 
 u64 flight_store__tell(struct flight_store *st);
 void flight_store__set_told(struct flight_store *st, u64 given_up);
 
+bool flight_store__is_open(const struct flight_store *st);
+void flight_store__flush(struct flight_store *st);
+int flight_store__fence(struct flight_store *st);
+void flight_store__unfence(struct flight_store *st);
+int flight_store__take_waiting(struct flight_store *st, union perf_event ***events);
+void flight_store__forked(struct flight_store *st);
+
+const struct ring_store_stats *flight_store__stats(const struct flight_store *st);
 u64 flight_store__used(const struct flight_store *st);
 u64 flight_store__window(const struct flight_store *st, u64 now);
 

@@ -49,6 +49,10 @@
  * of a queue; positions in the ring only grow, so the queue is sorted by the position up
  * to which records may refer to the object. sideband_store__settle() removes a share from
  * its front. A search that is asked for during another one begins after that one.
+ *
+ * With --fair, records may be folded before all older samples are evicted. Threads that
+ * exit are then kept in the same way (sideband_store__keep_ended), for their samples. They
+ * may use a share of the memory, so that tasks that live are never dropped for them.
  */
 #include "sideband-store.h"
 #include "map-set.h"
@@ -69,6 +73,9 @@
 
 /* Costs of a look at a cgroup, which opens it, in those of a look at a process. */
 #define CGROUP_COST		16
+
+/* Threads that have exited are removed if more than this share of the limit is used. */
+#define ENDED_SHARE		2
 
 /**
  * struct doubt - an object that may no longer exist
@@ -94,6 +101,7 @@ struct thread_state {
 	struct list_head	list;
 	struct process		*process;
 	pid_t			tid;
+	struct doubt		ended;
 	char			*comm;
 	union perf_event	*namespaces;
 	u16			namespaces_size;
@@ -138,6 +146,8 @@ struct sideband_store {
 	struct search		search;
 	struct list_head	doubts;			/* processes */
 	struct list_head	cgroup_doubts;
+	struct list_head	ended;			/* threads */
+	u64			keep_until;		/* those that exit; 0: they are removed */
 	struct sideband_stats	stats;
 };
 
@@ -202,6 +212,7 @@ static struct thread_state *find_thread(const struct sideband_store *ss, pid_t t
 static void free_thread(struct sideband_store *ss, struct thread_state *thread)
 {
 	list_del(&thread->list);
+	list_del(&thread->ended.list);
 	rb_erase(&thread->node, &ss->threads);
 	free_string(ss, &thread->comm);
 	ss_free(ss, thread->namespaces, thread->namespaces_size);
@@ -272,6 +283,7 @@ static struct thread_state *new_thread(struct sideband_store *ss, struct process
 	}
 	thread->tid = tid;
 	thread->process = process;
+	INIT_LIST_HEAD(&thread->ended.list);
 	list_add_tail(&thread->list, &process->threads);
 	rb_link_node(&thread->node, parent, p);
 	rb_insert_color(&thread->node, &ss->threads);
@@ -285,8 +297,10 @@ static struct thread_state *findnew_thread(struct sideband_store *ss, pid_t pid,
 	struct thread_state *thread = find_thread(ss, tid);
 	struct process *process;
 
-	if (thread && thread->process->pid == pid)
+	if (thread && thread->process->pid == pid) {
+		list_del_init(&thread->ended.list);
 		return thread;
+	}
 	if (thread)
 		end_thread(ss, thread);
 
@@ -372,12 +386,24 @@ static int fold_fork(struct sideband_store *ss, const union perf_event *event,
 	return 0;
 }
 
+static void doubt__add(struct doubt *doubt, struct list_head *queue, u64 until)
+{
+	if (!list_empty(&doubt->list))
+		return;
+	doubt->until = until;
+	list_add_tail(&doubt->list, queue);
+}
+
 static int fold_exit(struct sideband_store *ss, const union perf_event *event,
 		     size_t size __maybe_unused)
 {
 	struct thread_state *thread = find_thread(ss, event->fork.tid);
 
-	if (thread && thread->process->pid == (pid_t)event->fork.pid)
+	if (!thread || thread->process->pid != (pid_t)event->fork.pid)
+		return 0;
+	if (ss->keep_until)
+		doubt__add(&thread->ended, &ss->ended, ss->keep_until);
+	else
 		end_thread(ss, thread);
 	return 0;
 }
@@ -578,14 +604,6 @@ static bool cgroup_is(const char *path, u64 id)
 	return !read_cgroup_id(&cgroup) && cgroup.id == id;
 }
 
-static void doubt__add(struct doubt *doubt, struct list_head *queue, u64 until)
-{
-	if (!list_empty(&doubt->list))
-		return;
-	doubt->until = until;
-	list_add_tail(&doubt->list, queue);
-}
-
 /* The cgroup with the lowest id from @id on. */
 static struct kernel_record *next_cgroup(const struct sideband_store *ss, u64 id)
 {
@@ -707,8 +725,15 @@ void sideband_store__doubt(struct sideband_store *ss, u64 until, unsigned int sh
 void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int share)
 {
 	struct kernel_record *record, *next_record;
+	struct thread_state *thread, *next_thread;
 	struct process *process, *next;
 
+	list_for_each_entry_safe(thread, next_thread, &ss->ended, ended.list) {
+		if (thread->ended.until > now || !share)
+			break;
+		end_thread(ss, thread);
+		share--;
+	}
 	list_for_each_entry_safe(record, next_record, &ss->cgroup_doubts, doubt.list) {
 		if (record->doubt.until > now || !share)
 			break;
@@ -721,6 +746,27 @@ void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int sha
 		free_process(ss, process);
 		share--;
 	}
+}
+
+/**
+ * sideband_store__keep_ended - keep threads whose exit is folded from now on
+ * @ss: the store
+ * @until: position up to which records may be of them, for sideband_store__settle(); it
+ *	never decreases
+ */
+void sideband_store__keep_ended(struct sideband_store *ss, u64 until)
+{
+	ss->keep_until = until;
+}
+
+/**
+ * sideband_store__shed_ended - remove threads that have exited if they take too much memory
+ * @ss: the store
+ */
+void sideband_store__shed_ended(struct sideband_store *ss)
+{
+	while (ss->stats.used > ss->memory.limit / ENDED_SHARE && !list_empty(&ss->ended))
+		end_thread(ss, list_first_entry(&ss->ended, struct thread_state, ended.list));
 }
 
 /* Return whether the store has the process. */
@@ -888,6 +934,7 @@ struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size)
 	ss->id_hdr_size = id_hdr_size;
 	INIT_LIST_HEAD(&ss->doubts);
 	INIT_LIST_HEAD(&ss->cgroup_doubts);
+	INIT_LIST_HEAD(&ss->ended);
 	ss->processes = RB_ROOT;
 	ss->threads = RB_ROOT;
 	ss->kernel = RB_ROOT;

@@ -40,6 +40,9 @@ void sideband_store__doubt_all(struct sideband_store *ss);
 void sideband_store__doubt(struct sideband_store *ss, u64 until, unsigned int share);
 void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int share);
 
+void sideband_store__keep_ended(struct sideband_store *ss, u64 until);
+void sideband_store__shed_ended(struct sideband_store *ss);
+
 bool sideband_store__knows(const struct sideband_store *ss, pid_t pid);
 int sideband_store__emit(struct sideband_store *ss, sideband_store_wanted_t wanted,
 			 sideband_store_emit_t emit, void *data);
