@@ -71,6 +71,10 @@ record_all()
 	# shellcheck disable=SC2016 # for the inner shell
 	perf record -q -a -g -o "$TMP/exits.data" -e cpu-clock/freq=4999/ -- \
 		sh -c 'for i in $(seq 60); do /bin/true; done'
+	# Switches as the kernel's own records
+	# shellcheck disable=SC2016 # for the inner shell
+	perf record -q -a -e cpu-clock/freq=99/ --switch-events -o "$TMP/told" -- \
+		sh -c 'for i in $(seq 20); do sleep 0.01; done'
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
 	# A program below a home directory, a manifest that tells of it
 	mkdir -p "$TMP/home/hushuser/secret"
@@ -474,12 +478,10 @@ does_without_a_verdict()
 	local file
 
 	mkdir -p "$TMP/bin"
+	# shellcheck disable=SC2016 # for the shell that it is for
 	printf '#!/bin/sh\n[ "$1" != verdict ] || exit 1\nexec %q "$@"\n' "$(type -P perf)" \
 		>"$TMP/bin/perf"
 	chmod +x "$TMP/bin/perf"
-	# shellcheck disable=SC2016 # for the inner shell
-	perf record -q -a -m 4M -e cpu-clock/freq=99/ --switch-events -o "$TMP/told" -- \
-		sh -c 'for i in $(seq 20); do sleep 0.01; done'
 	for file in "$TMP/lost" "$TMP/told"; do
 		incident -i "$file"
 		mv "$TMP/figures" "$TMP/with"
