@@ -22,6 +22,9 @@ call chains are counted together; incident/cells.py does that, and the page says
 scripts, d3 and d3-flame-graph are in incident/ beside this script; see incident/install.sh.
 
 OUT.sample.TIME.json beside the dump defines the window. Without it, the records do.
+
+Of several recordings, bin/incident-report runs this once for each, with --part: what the page of
+all needs goes to files. Then it runs it with --combine, and incident/machines.py writes that page.
 """
 import argparse
 import array
@@ -563,6 +566,7 @@ class Machine:
 
     def __init__(self, path):
         self.path = path
+        self.name = os.path.basename(path)
         self.header = {}
         self.manifest = self.read_manifest()
         self.verdict = self.read_verdict()
@@ -571,8 +575,8 @@ class Machine:
             if match:
                 self.header.setdefault(match[1], match[2])
 
-    def redact(self, what):
-        """Forget what is not to be told: words of --redact"""
+    def redact(self, what, instead=None):
+        """Forget what is not to be told: words of --redact. instead: number of the machine"""
         if 'args' in what:
             self.manifest.pop('reason', None)
             self.header.pop('cmdline', None)
@@ -581,6 +585,10 @@ class Machine:
                 self.manifest.pop(name, None)
             self.header.pop('hostname', None)
             self.verdict = without_containers(self.verdict)
+            if instead is not None:
+                # Who has the dumps of many machines names files after them.
+                self.manifest['host'] = 'machine %d' % instead
+                self.name = 'recording %d' % instead
         if 'home' in what:
             self.manifest = without_homes(self.manifest)
             self.header = without_homes(self.header)
@@ -787,7 +795,7 @@ class Figures:
             ('CPUs', h.get('nrcpus online')),
             ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
             ('Command', str(h.get('cmdline', '')).strip()),
-            ('File', os.path.basename(self.machine.path)),
+            ('File', self.machine.name),
         ]
         return [(name, str(value)) for name, value in pairs if value]
 
@@ -843,7 +851,7 @@ class Figures:
         given_up = sum(c['given_up'] for c in self.cpus)
         if not self.machine.manifest:
             notes.append('There is no %s.json: the trigger and the number of overwritten bytes '
-                         'are unknown.' % os.path.basename(self.machine.path))
+                         'are unknown.' % self.machine.name)
         if lost:
             notes.append('%d records were lost: a ring buffer of the kernel was full.' % lost)
         if given_up:
@@ -1097,21 +1105,30 @@ class Page:
                     8 * room * LEVELS[0].bins:
                 n += 1
 
-    def write(self, f, counted):
+    def title(self):
+        return html.escape(' '.join(filter(None, (self.f.machine.manifest.get('host'),
+                                                  self.f.machine.name))))
+
+    def values(self):
+        """What the page is made of, but for its title and its data"""
         library = self.library()
-        title = ' '.join(filter(None, (self.f.machine.manifest.get('host'),
-                                       os.path.basename(self.f.machine.path))))
-        values = {
-            'title': html.escape(title), 'style': library['style'] + self.read('incident.css'),
+        return {
+            'style': library['style'] + self.read('incident.css'),
             'library': library['script'], 'licences': library['licences'],
             'script': '\n'.join(self.read(name) for name in self.SCRIPTS),
         }
-        room = MOST_BYTES - sum(len(value.encode()) for value in values.values())
-        room -= os.path.getsize(os.path.join(self.ASSETS, 'incident.html'))
-        values['data'] = self.fitting(counted, room)
+
+    def room(self, values):
+        """How large the data may be"""
+        return MOST_BYTES - sum(len(value.encode()) for value in values.values()) - \
+            os.path.getsize(os.path.join(self.ASSETS, 'incident.html'))
+
+    def write(self, f, counted):
+        values = dict(self.values(), title=self.title())
+        values['data'] = self.fitting(counted, self.room(values))
         f.write(re.sub(r'@(%s)@' % '|'.join(values), lambda m: values[m[1]],
                        self.read('incident.html')))
-        return bool(library['script'])
+        return bool(values['library'])
 
 
 def arguments():
@@ -1123,6 +1140,9 @@ def arguments():
                         help='print JSON; write the page only with -o')
     parser.add_argument('--redact', nargs='?', const='args,home', type=redaction, default=set(),
                         metavar='WHAT', help='leave out args, home, host (args,home) or all')
+    # Of bin/incident-report: a directory for several recordings, and the number of this one
+    parser.add_argument('--part', nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument('--combine', help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -1134,15 +1154,15 @@ def redaction(words):
     return {'args', 'home', 'host'} if 'all' in what else what
 
 
-def write_page(figures, counted, path):
-    page = Page(figures)
+def write_file(path, write):
+    """The file is whole, or not there. Returns what write(file) does"""
     temporary, made = '%s.%d' % (path, os.getpid()), False
     try:
         # The page is as confidential as the dump.
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         made = True
         with open(fd, 'w', encoding='utf-8', errors='replace') as f:
-            whole = page.write(f, counted)
+            done = write(f)
         os.rename(temporary, path)
     except BaseException as err:
         if made:
@@ -1150,28 +1170,52 @@ def write_page(figures, counted, path):
         if not isinstance(err, OSError):
             raise
         sys.exit('incident: %s: %s' % (path, err.strerror))
+    return done
+
+
+def write_page(path, write):
+    whole = write_file(path, write)
     print('\nThe page is %s' % path, file=sys.stderr)
     if not whole:
         print('It has no flame graph: this perf was built without d3 and d3-flame-graph, because '
               'npm or the network was not available.', file=sys.stderr)
 
 
+def tell(write):
+    """write(stdout), whose reader may close the pipe"""
+    try:
+        write(sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def trace_end():
-    machine.redact(args.redact)
+    boot = machine.manifest.get('boot_id')
+    machine.redact(args.redact, int(args.part[1]) if args.part else None)
     figures = Figures(recording, machine)
     recording.redact(args.redact)
     counted = figures.all()
-    try:
-        if args.json:
-            print(json.dumps(counted))
-        else:
-            summary(counted, sys.stdout)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has closed the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if args.part:
+        machines.hand_over(os.path.join(*args.part), figures, counted, Page(figures), boot)
+        return
+    tell(lambda out: print(json.dumps(counted), file=out) if args.json else summary(counted, out))
     if args.output or not args.json:
-        write_page(figures, counted, args.output or args.input + '.html')
+        page = Page(figures)
+        write_page(args.output or args.input + '.html', lambda f: page.write(f, counted))
+
+
+def combine():
+    """The page of all recordings that were handed over"""
+    everything = machines.Machines(args.combine)
+    everything.check(printable)
+    tell(everything.print_json if args.json else
+         lambda out: everything.summary(out, table, printable))
+    if args.output or not args.json:
+        path = args.output or 'incident.html'
+        write_page(path, everything.write)
+        if os.path.getsize(path) > machines.LARGE:
+            print('It is %d MiB large.' % (os.path.getsize(path) >> 20), file=sys.stderr)
 
 
 def callchain_node(caller, name, dso):
@@ -1204,6 +1248,12 @@ def throttle(time, _id, _stream, cpu, _pid, _tid):
 # Hardly anything here refers to itself, and the collector would look at everything again and again.
 gc.disable()
 args = arguments()
+if args.part or args.combine:
+    import machines
+if args.combine:
+    # perf has opened the first recording for it, and need not read it.
+    combine()
+    sys.exit(0)
 if args.input == '-':
     sys.exit('incident: cannot read from a pipe, because the file is read more than once. '
              'Use perf script report incident -i FILE.')

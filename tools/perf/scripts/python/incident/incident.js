@@ -1327,6 +1327,15 @@ function start()
 		followLink();
 		changed();
 	});
+	// The page of several machines holds this one, and hands on what is selected there.
+	window.addEventListener('message', (event) => {
+		if (event.source !== window.parent || window.parent === window || !event.data)
+			return;
+		if (event.data.selection)
+			selectTime(...event.data.selection);
+		else
+			whole();
+	});
 	document.addEventListener('keydown', (event) => {
 		if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) {
 			$('search').focus();
