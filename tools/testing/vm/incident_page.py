@@ -59,7 +59,8 @@ CUT = """return [...document.querySelectorAll('.scroll')].filter((e) => e.scroll
 PERF = '''#!/bin/sh
 case "$1" in
 report) echo "# hostname : db7"; echo "# nrcpus online : 4"; echo "# cmdline : perf record -a "
-	echo "# reference time: 2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)";;
+	echo "# clockid: ${CLOCKID-monotonic (1)}"
+	echo "# reference time: ${REFERENCE-2026-01-02 03:03:56 = 1767323036.178000 (TOD) = 100.000000000 (monotonic)}";;
 verdict) cat "${VERDICT-/dev/null}";;
 script) echo "${SIDE_BAND-  task 1 [001] 102.500000000: PERF_RECORD_LOST lost 17}";;
 esac
