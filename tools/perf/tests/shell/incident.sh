@@ -76,6 +76,12 @@ record_all()
 	perf record -q -a -e cpu-clock/freq=99/ --switch-events -o "$TMP/told" -- \
 		sh -c 'for i in $(seq 20); do sleep 0.01; done'
 	perf record -o - -e cpu-clock -- true >"$TMP/pipe"
+	# At the same time as two machines would, and one without times of the wall clock
+	perf record -q -a -k monotonic -o "$TMP/client" -e cpu-clock/freq=499/ -- sleep 1 &
+	perf record -q -a -k monotonic -o "$TMP/server" -e cpu-clock/freq=499/ -- sleep 1
+	wait $!
+	write_manifest client 0.3 0.05
+	write_manifest server 0.5 0.051
 	# A program below a home directory, a manifest that tells of it
 	mkdir -p "$TMP/home/hushuser/secret"
 	cp "$(type -P bash)" "$TMP/home/hushuser/secret/worker"
@@ -84,6 +90,20 @@ record_all()
 	printf '{ "host": "hushhost", "boot_id": "hushboot", "trigger": "event", "reason": "%s" }' \
 		"hushhush $TMP/home/hushuser/secret/worker" >"$TMP/h.json"
 	ls -l "$TMP"
+}
+
+# write_manifest NAME AFTER ERROR: it was triggered so many seconds after its first record
+write_manifest()
+{
+	perf script -i "$TMP/$1" --ns -F time | awk -v name="$1" -v after="$2" -v error="$3" '
+		NR == 1 {
+			split($1, at, /[.:]/)
+			printf "{ \"host\": \"%s\", \"boot_id\": \"%s\", ", name, name
+			printf "\"trigger\": \"event\", "
+			printf "\"trigger_time\": %.9f, ", at[1] + ("0." at[2]) + after
+			printf "\"clock_error\": %s }\n", error
+			exit
+		}' >"$TMP/$1.json"
 }
 
 reads_a_dump()
@@ -592,6 +612,69 @@ reads_no_pipe()
 	fails 1 'cannot read from a pipe' perf script report incident -i - <"$TMP/pipe"
 }
 
+# Times of the wall clock are those of the header, and the page has both machines.
+reads_several()
+{
+	perf script report incident "$TMP/client" "$TMP/server" --json -o "$TMP/both.html" \
+		>"$TMP/figures" 2>"$TMP/said" || { cat "$TMP/said"; return 1; }
+	[ "$(stat -c %a "$TMP/both.html")" = 600 ]
+	[ "$(grep -c '^<script type="application/json" id="page-[01]">' "$TMP/both.html")" = 2 ]
+	figure '[m["machine"]["Host"] for m in f["machines"]]' | grep -qxF "['client', 'server']"
+	perf report --header-only -i "$TMP/client" | sed -nE \
+		's/.* = ([0-9]+)\.([0-9]+) \(TOD\) = ([0-9]+)\.([0-9]+) .*/\1\2000-\3\4/p' |
+		awk '{ print "f[\"machines\"][0][\"wall_clock\"][\"offset_ns\"] ==", $0 }' \
+		>"$TMP/offset"
+	[ "$(figure "$(sed 's/-0*/-/' "$TMP/offset")")" = True ]
+	# From the oldest record, the triggers are 0.2 s apart.
+	figure '[m["oldest"] + m["wall_clock"]["offset_ns"] for m in f["machines"]] +
+		[o["distance_ns"] * (1 if o["second"] else -1) for o in f["orders"]]' |
+		tee "$TMP/times" | tr -d '[],' | awk '{
+			differ = $3 - ($2 - $1) - 200000000
+			exit differ < -1000000 || differ > 1000000
+		}' || { cat "$TMP/times"; return 1; }
+	# A figure is that of a page alone.
+	[ "$(figure 'f["machines"][0]["samples"]')" = \
+	  "$(perf script -i "$TMP/client" -F time | wc -l)" ]
+	perf script report incident -i "$TMP/client" -i "$TMP/server" -o "$TMP/both.html" \
+		--redact host | tee "$TMP/summary"
+	grep -q '^machine 1 .* before machine 2' "$TMP/summary"
+	not grep -qE '"(host|name)":"(client|server)' "$TMP/both.html"
+}
+
+# One that is bad: its name is told, and there is no page and no temporary file.
+refuses_several()
+{
+	mkdir -p "$TMP/parts"
+	export TMPDIR=$TMP/parts
+	head -c 20000 "$TMP/server" >"$TMP/cut"
+	printf 'text' >"$TMP/text"
+	cd "$TMP"
+	fails_somehow "^incident: $TMP/cut: cannot be reported, so no page is written" \
+		perf script report incident client "$TMP/cut" server -o "$TMP/bad.html"
+	fails_somehow '^incident: text: cannot be reported' \
+		perf script report incident text client -o "$TMP/bad.html"
+	fails_somehow '^incident: none: cannot be read' perf script report incident client none
+	ln -sf client alias
+	fails_somehow '^incident: alias: this recording is there twice .client.' \
+		perf script report incident client server alias
+	fails_somehow 'none can come from a pipe' perf script report incident client -
+	fails_somehow '^incident: server: this is a recording, which' \
+		perf script report incident -o server client
+	fails_somehow "argument --redact: 'me': use args" \
+		perf script report incident client server --redact=me -o "$TMP/bad.html"
+	[ ! -e "$TMP/bad.html" ] && [ ! -e "$TMP/incident.html" ]
+	# A signal ends it, and what it runs: a perf that waits for ever to open a file.
+	mkfifo hangs
+	perf script report incident client "$TMP/hangs" -o "$TMP/bad.html" >"$TMP/said" 2>&1 &
+	wait_for sh -c 'ls parts/*/1.json'
+	wait_for pgrep -f "script -i $TMP/hangs"
+	kill -TERM $!
+	wait $! || [ $? = 143 ]
+	FLIGHT_WAIT=50 wait_for not pgrep -f "script -i $TMP/hangs"
+	[ ! -e "$TMP/bad.html" ]
+	[ -z "$(ls -A "$TMP/parts")" ]
+}
+
 # What others read holds as many samples; gecko and stackcollapse leave tracepoints out,
 # and gecko samples without a call chain. record_flight.sh looks closer, also at CTF.
 exports()
@@ -661,5 +744,7 @@ check "samples by cgroup are perf script's" counts_cgroups
 check "leaves out what does not leave the machine" redacts
 check "leaves out names of containers" redacts_containers
 check "refuses a pipe" reads_no_pipe
+check "reads recordings of several machines" reads_several
+check "refuses all if one of several is bad" refuses_several
 check "gecko, folded stacks, text and JSON hold the samples" exports
 persistent_end
