@@ -193,14 +193,14 @@ static const struct runtime_says {
 	  K8S("pod.name") "\"p\"," K8S("pod.namespace") "\"n\"}},\"Name\":\"/k8s_web_p_n_0\"}",
 	  "web", "p", "n" },
 	{ "/var/lib/" STORAGE "/containers.json",
-	  "[{\"id\":\"" OTHER "\",\"names\":[\"wrong\"]},\n {\"names\": [\"cache\", \"wrong\"], "
-	  "\"id\": \"" ID "\"}]", "cache", NULL, NULL },
+	  "[{\"id\":\"" OTHER "\",\"names\":[\"wrong\"]},\n"
+	  " {\"names\": [\"cache\", \"wrong\"], \"id\": \"" ID "\"}]", "cache", NULL, NULL },
 	{ "/run/" STORAGE "/volatile-containers.json",
 	  "[{\"id\":\"" ID "\",\"names\":[\"job\"]}]", "job", NULL, NULL },
 	/* Nothing is known, and nothing breaks. */
 	{ "/var/lib/" STORAGE "/containers.json", "[]", NULL, NULL, NULL },
 	{ "/var/lib/" STORAGE "/containers.json",
-	  "[1, \"" ID "\", [], {\"id\":\"" ID "\"}, {\"id\":\"" ID "\",\"names\":[]}, "
+	  "[1, \"" ID "\", [], {\"id\":\"" ID "\"}, {\"id\":\"" ID "\",\"names\":[]},\n"
 	  "{\"id\":\"" ID "\",\"names\":[7", NULL, NULL, NULL },
 	{ CONTAINERD "/k8s.io/" ID "/config.json", "", NULL, NULL, NULL },
 	{ CONTAINERD "/k8s.io/" ID "/config.json",
@@ -269,8 +269,10 @@ static int test__container_runtimes(struct test_suite *test __maybe_unused,
 static int test__container_kept(struct test_suite *test __maybe_unused,
 				int subtest __maybe_unused)
 {
-	static const char manifest[] = "{\"containers\": { \"" OTHER "\": { \"name\": \"wrong\" }, \""
-		ID "\": { \"name\": \"web\", \"pod\": \"shop-7d9\", \"pod_namespace\": \"shop\" } }}";
+	static const char manifest[] = "{\"containers\": {\n"
+		"\"" OTHER "\": { \"name\": \"wrong\" },\n"
+		"\"" ID "\": { \"name\": \"web\", \"pod\": \"shop-7d9\",\n"
+		"\"pod_namespace\": \"shop\" } }}";
 	static const struct runtime_says want = { "manifest", "", "web", "shop-7d9", "shop" };
 	const struct container c = { .id = ID }, pod = { .pod = UID };
 	struct container_names names;

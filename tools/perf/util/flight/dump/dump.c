@@ -451,12 +451,13 @@ static int put_record(union perf_event *event, void *data)
 
 	if (d->auxiliary && !sideband_store__is_sideband(event))
 		return 0;
-	if (event->header.type == PERF_RECORD_SAMPLE)
+	if (event->header.type == PERF_RECORD_SAMPLE) {
 		count_unresolved(d, event);
-	else if (is_unwanted(d, event))
-		return 0;
-	else
+	} else {
+		if (is_unwanted(d, event))
+			return 0;
 		manifest__note(&d->m, event);
+	}
 	d->unmarked = true;
 	return put(d, event, event->header.size);
 }
