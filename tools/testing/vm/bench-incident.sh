@@ -52,8 +52,8 @@ compare_costs()
 compare_costs samples data
 # Of the whole machine: that takes root, or perf_event_paranoid of -1.
 if "$PERF" record -q -a -g -m 16M -e cpu-clock/freq=499/ -e sched:sched_switch,sched:sched_waking \
-	-o switches -- "$PERF" bench sched pipe -l "${SWITCHES:-100000}" >/dev/null 2>said; then
-	compare_costs switches switches
+	-o switching -- "$PERF" bench sched pipe -l "${SWITCHES:-100000}" >/dev/null 2>said; then
+	compare_costs switches switching
 else
 	echo "no switches: $(head -n1 said)"
 fi

@@ -126,7 +126,8 @@ fetch_fleet()
 	fi
 	for package in "$new"/packages/*.deb; do
 		dpkg-deb --fsys-tarfile "$package" |
-			tar -x -C "$new" --exclude './usr/share/[dmfj]*' --exclude './usr/lib/systemd'
+			tar -x -C "$new" --exclude './usr/share/[dmfj]*' \
+				--exclude './usr/lib/systemd'
 	done
 	rm -rf "$new/packages" "$new/said"
 	mv "$new" "$dir"

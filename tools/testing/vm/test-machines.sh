@@ -62,7 +62,8 @@ tells_errors()
 		import json, sys
 		for name in ('client', 'server'):
 		    path = '%s/%s' % (sys.argv[1], name)
-		    manifest, truth = json.load(open(path + '.json')), json.load(open(path + '.truth'))
+		    manifest = json.load(open(path + '.json'))
+		    truth = json.load(open(path + '.truth'))
 		    print(name, manifest.get('clock_error'), truth)
 		    manifest['host'] = name
 		    if 'clock_error' not in manifest:
@@ -88,7 +89,7 @@ places_the_wait()
 		    error += m['wall_clock']['error_ns']
 		before = at['server'][0] - at['client'][0]
 		behind = at['client'][1] - at['server'][1]
-		print('the wait begins %.3f ms before the stall, and ends %.3f ms behind it, +-%.3f ms' %
+		print('wait: begins %.3f ms before the stall, ends %.3f ms behind it, +-%.3f ms' %
 		      (before / 1e6, behind / 1e6, error / 1e6))
 		sys.exit(not (before > -error and behind > -error and error < 100e6))
 	END
@@ -119,8 +120,8 @@ tells_the_cause()
 		         for f in m['verdict']['findings']]
 		for f in found:
 		    print(f['from'] - start, f['to'] - end, f['sentence'])
-		sys.exit(not any('compactor' in f['sentence'] and f['from'] < end and f['to'] > start
-		                 for f in found))
+		sys.exit(not any('compactor' in f['sentence'] and
+		                 f['from'] < end and f['to'] > start for f in found))
 	END
 }
 

@@ -280,7 +280,8 @@ static void parse_many(void)
 		"latency", "syscall", "runq", "offcpu", "irqoff", "over=20ms", "comm=x",
 		"comm=sixteen-letters-", "cgroup=a/b", "name=74", "name=fsync",
 		"some", "full", "resource=memory", "resource=io", "resource=", "window=1s",
-		"signal=SEGV", "signal=11", "signal=", "signal=-1", "action=stop", "delay=1ms", "cooldown=0", "freeze", "1e9", "%", "\xff",
+		"signal=SEGV", "signal=11", "signal=", "signal=-1", "action=stop", "delay=1ms",
+		"cooldown=0", "freeze", "1e9", "%", "\xff",
 	};
 	u64 seed = 88172645463325252ULL;
 

@@ -165,7 +165,8 @@ redacts_containers()
 		  "sentence": "worker waited", "confidence": "certain", "from": 1, "to": 2,
 		  "containers": [ "worker: container hushname of pod hushpod" ], "chain": [],
 		  "victims": [ { "comm": "worker", "tid": 1, "container": "c0ffee",
-		    "container_name": "hushname", "pod": "hushpod", "pod_namespace": "hushspace" } ],
+		    "container_name": "hushname", "pod": "hushpod",
+		    "pod_namespace": "hushspace" } ],
 		  "culprits": [] } ] }
 	END
 	PERF_EXEC_PATH=$TMP/exec incident -i "$TMP/h"

@@ -93,7 +93,8 @@ with_it_it_keeps_all()
 	dump
 	opens "$DUMP"
 	kept=$(number_of quiet)
-	echo "$kept of $((ROUNDS * CALLS)) records are left with --fair, $(number_of loud) of the loud"
+	echo "$kept of $((ROUNDS * CALLS)) records are left with --fair," \
+		"$(number_of loud) of the loud"
 	[ "$kept" -ge $((ROUNDS * CALLS * 9 / 10)) ]
 	[ "$(number_of loud)" -gt $((2 * CALLS)) ]
 	[ "$(share quiet events)" = "$kept" ]

@@ -60,7 +60,7 @@ as_nobody()
 		ip link set lo up &&
 		mount --bind "$FLEET_ROOT" "$FLEET_TMP/tree" &&
 		mount --bind "$FLEET_TMP/passwd" /etc/passwd &&
-		{ [ -e /usr/share/prometheus/alertmanager ] || mount -t overlay overlay -o \
+		{ [ -e /usr/share/prometheus/alertmanager ] || mount -t overlay none -o \
 			"lowerdir=$FLEET_TMP/tree/build/fleet/usr/share:/usr/share" /usr/share; } &&
 		exec setpriv --reuid=65534 --regid=65534 --clear-groups \
 			--inh-caps=-all,+perfmon --ambient-caps=-all,+perfmon -- "$@"' \

@@ -81,7 +81,8 @@ swift_start()
 		swift_dir = $SWIFT/etc
 		workers = 0
 		[pipeline:main]
-		pipeline = catch_errors gatekeeper healthcheck cache listing_formats s3api tempauth slo proxy-server
+		pipeline = catch_errors gatekeeper healthcheck cache
+		 listing_formats s3api tempauth slo proxy-server
 		[app:proxy-server]
 		use = egg:swift#proxy
 		account_autocreate = true
@@ -121,7 +122,8 @@ swift_start()
 # swift_serve NAME
 swift_serve()
 {
-	serve "$1" "${SWIFT_PYTHON[@]}" "$SWIFT/etc" "$DEBIAN/usr/bin/swift-$1-server" "$SWIFT/etc/$1-server.conf"
+	serve "$1" "${SWIFT_PYTHON[@]}" "$SWIFT/etc" "$DEBIAN/usr/bin/swift-$1-server" \
+		"$SWIFT/etc/$1-server.conf"
 }
 
 # rclone_config PORT

@@ -118,7 +118,9 @@ checks_files()
 # Of a token that is wrong, an alert that is over, and names that are more than that
 refuses()
 {
-	local firing='{"status":"firing","groupLabels":{"instance":"web1:9100","perf_dump":"blackbox","alertname":"a"}}'
+	local labels='"instance":"web1:9100","perf_dump":"blackbox","alertname":"a"' firing
+
+	firing='{"status":"firing","groupLabels":{'$labels'}}'
 	[ "$(post wrong "$firing")" = 403 ] || return 1
 	[ "$(post "$TOKEN" "${firing/firing/resolved}")" = 403 ] || return 1
 	[ "$(post "$TOKEN" "${firing/blackbox/x\$(touch $TMP/harm)}")" = 200 ] || return 1

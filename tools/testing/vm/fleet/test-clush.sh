@@ -20,7 +20,8 @@ dumps_of()
 dumps_all()
 {
 	local name
-	clush -S -w 'web[1-4]' "perf ctl --dump=blackbox --reason='checkout was slow'" >"$TMP/said" ||
+	clush -S -w 'web[1-4]' "perf ctl --dump=blackbox --reason='checkout was slow'" \
+		>"$TMP/said" ||
 		{ cat "$TMP/said"; tail -n 4 "$TMP"/sshd-web1.log; return 1; }
 	sort "$TMP/said"
 	for name in "${MACHINES[@]}"; do

@@ -168,8 +168,8 @@ full_store()
 	OBJECT_SERVER=$SERVER
 	wait_for listens "${PORTS[2]}"
 	for engine in "${ENGINES[@]}"; do
-		"$UPLOAD" --unsent "$(destination "$engine" "full-$engine")" "$TMP/full-$engine/d" ||
-			return 1
+		"$UPLOAD" --unsent "$(destination "$engine" "full-$engine")" \
+			"$TMP/full-$engine/d" || return 1
 		arrived "full-$engine" "$TMP/full-$engine/d.sample.20260101T000000.000Z" || return 1
 	done
 	return $rc
@@ -275,7 +275,8 @@ many_hosts()
 			mkdir "$dir"
 			head -c 16384 /dev/urandom >"$dir/$dump"
 			echo "{ \"host\": \"host$1\" }" >"$dir/$dump.json"
-			FLEET_HOST=host$1 PATH=$TMP/many/bin:$PATH exec "$UPLOAD" "$TO" "$dir/$dump"' \
+			export FLEET_HOST=host$1 PATH=$TMP/many/bin:$PATH
+			exec "$UPLOAD" "$TO" "$dir/$dump"' \
 		sh || return 1
 	begin=$((($(date +%s%N) - begin) / 1000000))
 	list many >"$TMP/names"

@@ -45,10 +45,10 @@ function linksOf(links)
 // Map of link -> {view, task, chain}, of those that waited
 function findWaits(links)
 {
-	const of = linksOf(links), found = new Map(), most = new Map();
+	const linked = linksOf(links), found = new Map(), most = new Map();
 
 	for (let i = 0; i < off.task.length; i++)
-		for (const link of of.get(off.task[i]) || []) {
+		for (const link of linked.get(off.task[i]) || []) {
 			const from = Math.max(off.start[i] * data.tick, link.start - data.start);
 			const inside = Math.min(off.end[i] * data.tick, link.end - data.start) - from;
 
@@ -63,11 +63,11 @@ function findWaits(links)
 // The same, of those that ran
 function findRuns(links)
 {
-	const of = linksOf(links), found = new Map(), sums = new Map();
+	const linked = linksOf(links), found = new Map(), sums = new Map();
 	const bin = (ns) => Math.floor((ns - data.start) / data.bin);
 
 	for (let i = 0; i < cells.task.length; i++)
-		for (const link of of.get(cells.task[i]) || []) {
+		for (const link of linked.get(cells.task[i]) || []) {
 			const {task, chain, event} = cells;
 
 			if (!data.shownEvents.includes(event[i]) || cells.bin[i] < bin(link.start) ||

@@ -54,8 +54,8 @@ licences()
 }
 
 mkdir -p "$directory"
-install -m 644 "$here"/{incident,machines}.{html,css,js} "$here"/{lanes,compare,butterfly,findings}.js \
-	"$here"/{cells,machines}.py "$directory"
+install -m 644 "$here"/{incident,machines}.{html,css,js} \
+	"$here"/{lanes,compare,butterfly,findings}.js "$here"/{cells,machines}.py "$directory"
 rm -rf "${directory:?}/lib"
 if fetch; then
 	modules=$cache/node_modules

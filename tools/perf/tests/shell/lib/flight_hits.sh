@@ -24,8 +24,9 @@ again()
 	done
 	[ "$TIMES" -gt 1 ] && [ -s "$TMP/took" ] || return 0
 	sort -n "$TMP/took" | awk -v what="$1" -v times="$TIMES" -v all="$ALL_MS" '{ ms[NR] = $1 }
-		END { printf "# %s, %d times: %d dumps, half complete after %d ms, all but one after %d, all after %d\n",
-			what, times, NR, ms[int((NR + 1) / 2)], ms[NR - 1], ms[NR];
+		END { printf "# %s, %d times: %d dumps, half complete after %d ms, ",
+			what, times, NR, ms[int((NR + 1) / 2)];
+		      printf "all but one after %d, all after %d\n", ms[NR - 1], ms[NR];
 		      exit !(ms[NR - 1] < all) }' >>"$TMP/figures"
 }
 
