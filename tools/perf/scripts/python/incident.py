@@ -1027,7 +1027,8 @@ class Page:
     ASSETS = os.path.join(HERE, 'incident')
     LIBRARIES = ('d3', 'd3-flame-graph')
     # Each is a part of one script; the last one starts it.
-    SCRIPTS = ('lanes.js', 'compare.js', 'butterfly.js', 'findings.js', 'incident.js')
+    SCRIPTS = ('common.js', 'lanes.js', 'compare.js', 'butterfly.js', 'findings.js',
+               'incident.js')
 
     def __init__(self, figures):
         self.f = figures

@@ -24,16 +24,6 @@ const KERNEL = 1, STATE = 2;
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($('data').textContent);
 
-function element(name, attributes, ...children)
-{
-	const e = document.createElement(name);
-
-	for (const [key, value] of Object.entries(attributes || {}))
-		e.setAttribute(key, value);
-	e.append(...children);
-	return e;
-}
-
 const TYPES = {B: Uint8Array, H: Uint16Array, I: Uint32Array, i: Int32Array, d: Float64Array};
 
 // A column of numbers; one of zeros has none.
@@ -111,13 +101,6 @@ for (const mark of data.marks)
 const number = (n) => Math.round(n).toLocaleString('en-US');
 const share = (part, all) => (all ? (100 * part / all).toFixed(2) : '0.00') + ' %';
 const base = data.trigger === null ? data.start : data.trigger;
-
-function duration(ns)
-{
-	if (ns >= NSEC)
-		return (ns / NSEC).toFixed(3) + ' s';
-	return ns >= 1e6 ? (ns / 1e6).toFixed(3) + ' ms' : (ns / 1e3).toFixed(1) + ' µs';
-}
 
 function signed(ns, digits)
 {

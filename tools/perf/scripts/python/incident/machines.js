@@ -16,27 +16,12 @@ const read = (id) => JSON.parse($(id).textContent);
 const data = read('data'), placed = data.machines.filter((m) => m.placed);
 const view = {all: [0, 1], seen: [0, 1], selected: null, chosen: null};
 
-function element(name, attributes, ...children)
-{
-	const e = document.createElement(name);
-
-	for (const [key, value] of Object.entries(attributes || {}))
-		e.setAttribute(key, value);
-	e.append(...children);
-	return e;
-}
-
 function button(text, title, click)
 {
 	const b = element('button', {title}, text);
 
 	b.addEventListener('click', click);
 	return b;
-}
-
-function duration(ns)
-{
-	return ns >= NSEC ? (ns / NSEC).toFixed(3) + ' s' : (ns / 1e6).toFixed(3) + ' ms';
 }
 
 function signed(ns, digits)

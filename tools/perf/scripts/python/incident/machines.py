@@ -177,7 +177,7 @@ def hand_over(prefix, figures, counted, page, boot):
         'template': [re.sub(r'@(%s)@' % '|'.join(values), lambda m: values[m[1]], text)
                      for text in whole],
         'style': page.read('incident.css') + page.read('machines.css'),
-        'script': page.read('machines.js'), 'page': page.read('machines.html'),
+        'script': page.read('common.js') + page.read('machines.js'), 'page': page.read('machines.html'),
         'licences': values['licences']}))
     # Last: it tells that all is there.
     write(prefix + '.json', json.dumps(part(figures, page, boot)))

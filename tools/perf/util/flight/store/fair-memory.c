@@ -43,6 +43,7 @@
  * The budget covers the chunks and what describes them. There is one child at a time.
  */
 #include "fair-memory.h"
+#include "shared-memory.h"
 
 #include <internal/lib.h>
 #include <linux/kernel.h>
@@ -123,14 +124,6 @@ u32 fair_memory__limit(const struct fair_memory *fm)
 static u32 chunks_of(const struct fair_memory *fm, u64 bytes)
 {
 	return bytes / (fair_memory__chunk_size(fm) + CHUNK_OVERHEAD);
-}
-
-static void *shared_memory(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
 }
 
 /**

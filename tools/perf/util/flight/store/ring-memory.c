@@ -62,6 +62,7 @@
  * time.
  */
 #include "ring-memory.h"
+#include "shared-memory.h"
 
 #include <internal/lib.h>
 #include <linux/kernel.h>
@@ -136,14 +137,6 @@ struct ring_memory {
 static size_t segment_size(const struct ring_memory *rm)
 {
 	return 1UL << rm->shift;
-}
-
-static void *shared_memory(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
 }
 
 /**
