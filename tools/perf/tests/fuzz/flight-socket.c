@@ -133,6 +133,9 @@ static void start(void)
 	host.triggers = trigger;
 	if (flight_triggers__start(trigger, &host))
 		abort();
+	/* Nobody else's perf ctl is to find it: all connections are those of the input. */
+	if (server()->entry.fd >= 0)
+		unlinkat(server()->entry.dir, server()->entry.name, 0);
 	deadlines = flight_triggers__find(trigger, &flight_trigger_deadline);
 }
 

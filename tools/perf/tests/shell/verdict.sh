@@ -35,13 +35,14 @@ INTERRUPTS=irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:soft
 records()
 {
 	perf record -q -B -N -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ -e "$2" "${@:3}" -- \
-		"$INCIDENT" "$1" "${LENGTH:-1.5}" "$TMP/truth"
+		"$INCIDENT" "$1" "$(awk "BEGIN { print ${LENGTH:-1.5} * ${try:-1} }")" "$TMP/truth"
 	cat "$TMP/truth"
 }
 
 # once_of FUNCTION...: it succeeds in at least one of 3 tries, or TRIES. While the host does not
 # run a guest, the tasks of the guest wait for each other without an incident, and a verdict that
-# names such a wait is right. With VERDICT_RUNS there is one try. Prints each try that failed.
+# names such a wait is right. A later try is so many times as long. With VERDICT_RUNS there is one
+# try. Prints each try that failed.
 once_of()
 {
 	local tries=${TRIES:-3} try text rc
