@@ -130,17 +130,18 @@ bounds_age()
 	opens "$DUMP"
 }
 
-# With the file's name; a failure is told, one that hangs holds nobody up.
+# With the file's name and the recorder's nice value; a failure is told, one that hangs holds
+# nobody up.
 runs_a_command()
 {
 	# shellcheck disable=SC2016 # for the shell that runs it
 	start_recorder "$TMP/d e" -M 4M -e cpu-clock -F 99 -a \
-		--on-dump "sh -c 'test -s \"\$2\" && echo \"\$1:\$2\" >>\"$TMP/told\"' \
+		--on-dump "sh -c 'test -s \"\$2\" && echo \"\$1 \$(nice):\$2\" >>\"$TMP/told\"' \
 			   sh \"an argument\""
 	dump_next
-	wait_for grep -qxF "an argument:$DUMP" "$TMP/told"
+	wait_for grep -qxF "an argument $(nice):$DUMP" "$TMP/told"
 	stop_recorder INT
-	wait_for grep -qxF "an argument:$DUMP" "$TMP/told"
+	wait_for grep -qxF "an argument $(nice):$DUMP" "$TMP/told"
 
 	start_recorder "$TMP/f" -M 4M -e cpu-clock -F 99 -a --on-dump 'exit 3;'
 	dump_next

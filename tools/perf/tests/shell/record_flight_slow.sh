@@ -101,7 +101,14 @@ load()
 	echo $! >>"$TMP/recorders"
 }
 
-# Its children are killed first if there is no memory, and hold nothing of the recorder's.
+# has_nice PID VALUE
+has_nice()
+{
+	[ "$(sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f17)" = "$2" ]
+}
+
+# Its children are killed first if there is no memory, and hold nothing of the recorder's. They
+# and the recorder do not wait for busy tasks until the dump is complete.
 children_are_modest()
 {
 	local child files
@@ -113,7 +120,10 @@ children_are_modest()
 	files=$(ls -l "/proc/$child/fd")
 	grep -cx 1000 "/proc/$child/oom_score_adj"
 	not grep -E 'perf_event|socket:' <<<"$files"
+	has_nice "$child" -10
+	has_nice "$RECORDER" -10
 	wait_for grep -q 'held fsync' "$TMP/said"
+	wait_for has_nice "$RECORDER" "$(nice)"
 	sleep 2
 }
 

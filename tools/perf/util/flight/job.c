@@ -84,12 +84,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* After SIGKILL a child that does not wait for a disk is gone at once. */
 #define TIME_TO_DIE	((u64)(2 * NSEC_PER_SEC))
+
+/* The nice value until a dump is written: 9 times the share of a task with 0. */
+#define DUMP_NICE	(-10)
 
 static sig_atomic_t workload_pid;
 static struct sigaction before_sigchld;
@@ -127,6 +131,24 @@ void flight_job__watch_workload(pid_t workload)
 	/* It may have ended before we looked. */
 	if (workload > 0)
 		raise(SIGCHLD);
+}
+
+/*
+ * A dump is often wanted because too many tasks want the CPUs, and would have to compete with
+ * all of them. The child inherits the nice value of the recorder, which keeps it as long as the
+ * child may have its CPU. Not all users may do that.
+ */
+static void hurry(struct flight_job *job)
+{
+	job->nice = getpriority(PRIO_PROCESS, 0);
+	if (job->nice > DUMP_NICE && setpriority(PRIO_PROCESS, 0, DUMP_NICE))
+		pr_debug("setpriority: %m\n");
+}
+
+static void hurry_no_more(const struct flight_job *job)
+{
+	if (setpriority(PRIO_PROCESS, 0, job->nice))
+		pr_debug("setpriority: %m\n");
 }
 
 /* In the child */
@@ -263,6 +285,8 @@ static int do_work(struct flight_job *job, enum flight_job_kind kind,
 		write_dump(&source, request, result);
 	else if (!result->err && kind == FLIGHT_JOB_AUXILIARY)
 		result->err = dump__write_auxiliary(&source, job->opts->out);
+	if (kind == FLIGHT_JOB_DUMP)
+		hurry_no_more(job);
 	correct_manifests(job);
 	dump_files__expire(job->opts->out, job->opts->max_dump_age);
 	if (result->err || kind != FLIGHT_JOB_DUMP)
@@ -431,7 +455,13 @@ out_close:
  */
 int flight_job__begin(struct flight_job *job, const struct dump_request *request, u64 until)
 {
-	return begin(job, FLIGHT_JOB_DUMP, request, until);
+	int err;
+
+	hurry(job);
+	err = begin(job, FLIGHT_JOB_DUMP, request, until);
+	if (err)
+		hurry_no_more(job);
+	return err;
 }
 
 /**
@@ -454,6 +484,7 @@ int flight_job__write_here(struct flight_job *job, const struct dump_request *re
 	job->here = zalloc(sizeof(*job->here));
 	if (!job->here)
 		return -ENOMEM;
+	hurry(job);
 	flight_store__flush(job->store);
 	job->kind = FLIGHT_JOB_DUMP;
 	settle_err = do_work(job, FLIGHT_JOB_DUMP, request, until, job->here, -1);
@@ -588,6 +619,8 @@ static void end_child(struct flight_job *job, struct dump_result *result)
 
 	if (!done)
 		result->err = job->killed ? -ETIMEDOUT : -ECHILD;
+	if (job->kind == FLIGHT_JOB_DUMP)
+		hurry_no_more(job);
 	take_back(job, done);
 	close(job->fd);
 	job->fd = -1;

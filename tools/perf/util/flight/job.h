@@ -44,6 +44,7 @@ enum flight_job_kind {
  * @pid: the child; 0: there is none
  * @fd: the pipe on which it reports, or -1
  * @kind: what it writes, or wrote
+ * @nice: the nice value of the recorder when it does not wait for a dump
  * @deadline: when it is killed, CLOCK_MONOTONIC in ns
  * @killed: that has happened
  * @here: there was no child: the recorder wrote the file itself, with this result
@@ -69,6 +70,7 @@ struct flight_job {
 	pid_t				pid;
 	int				fd;
 	enum flight_job_kind		kind;
+	int				nice;
 	u64				deadline;
 	bool				killed;
 	struct dump_result		*here;

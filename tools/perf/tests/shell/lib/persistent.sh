@@ -14,13 +14,13 @@ persistent_n=0
 persistent_bad=0
 
 # check NAME FUNCTION...: in a subshell, with -e. What takes long is told. CHECK_ONLY: the
-# FUNCTION that is tried alone.
+# FUNCTION that is tried alone, or a word behind it.
 check()
 {
 	local name=$1 rc=0 text began=$SECONDS
 
 	shift
-	[ -z "${CHECK_ONLY-}" ] || [ "$1" = "$CHECK_ONLY" ] || return 0
+	[ -z "${CHECK_ONLY-}" ] || [[ " $* " == *" $CHECK_ONLY "* ]] || return 0
 	persistent_n=$((persistent_n + 1))
 	set +e
 	text=$(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND" >&2' ERR; "$@" 2>&1 </dev/null)
