@@ -6,7 +6,7 @@
 # is full before the cause. With both, all dumps are to be complete within FLIGHT_ALL_MS, of
 # which the tries of one kind may have one that is not: a host that stands still is no
 # slow recorder. FLIGHT_QUIET=only: what must not fire them, alone.
-[ "${FLIGHT_QUIET-}" != only ] || export CHECK_ONLY=again
+[ "${FLIGHT_QUIET-}" != only ] || export CHECK_ONLY=${CHECK_ONLY:-again}
 TIMES=${FLIGHT_TIMES:-1}
 ALL_MS=${FLIGHT_ALL_MS:-1000}
 
