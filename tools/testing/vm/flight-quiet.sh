@@ -3,7 +3,8 @@
 #
 # What must not fire the triggers of perf record -M, FLIGHT_TIMES times each. Time follows the
 # instructions of the guest: a host that is busy is not taken for a wait. Only in real time does
-# a CPU with its interrupts off get its share: under -icount it can stand still for a second.
+# a CPU with its interrupts off get its share: under -icount it can stand still for seconds.
+# Builds the variant irqsoff.
 set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -22,8 +23,9 @@ quiet_on()
 	TIMEOUT=$((300 * TIMES * ${SLACK:-1})) "$TOP/tools/testing/vm/vm.sh"
 }
 
+"$TOP/tools/testing/vm/build.sh" kernel irqsoff || die "the variant irqsoff does not build"
 quiet_on patched by_itself
 quiet_on patched latency
 quiet_on patched reports FLIGHT_HARD=no
 ICOUNT='' quiet_on patched reports FLIGHT_HARD=only
-quiet_on debug latency FLIGHT_IRQOFF=only
+ICOUNT='' quiet_on irqsoff latency FLIGHT_IRQOFF=only

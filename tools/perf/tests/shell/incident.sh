@@ -608,6 +608,20 @@ counts_cgroups()
 	END
 }
 
+# Each perf that it starts has the cache of build-ids that it was given.
+passes_its_cache()
+{
+	mkdir -p "$TMP/bin"
+	printf '#!/bin/bash\necho "$*" >>"%s"\nexec -a perf "%s" "$@"\n' \
+		"$TMP/started" "$(type -P perf)" >"$TMP/bin/perf"
+	chmod +x "$TMP/bin/perf"
+	PATH=$TMP/bin:$PATH perf --buildid-dir "$TMP/cache" script report incident \
+		-i "$TMP/g" -o "$TMP/cache.html" >"$TMP/summary"
+	cat "$TMP/started"
+	grep -q ' verdict ' "$TMP/started"
+	not grep -v "^--buildid-dir $TMP/cache " "$TMP/started"
+}
+
 reads_no_pipe()
 {
 	fails 1 'cannot read from a pipe' perf script report incident -i - <"$TMP/pipe"
@@ -747,6 +761,7 @@ check "takes a recording of one task" takes_a_task
 check "samples by cgroup are perf script's" counts_cgroups
 check "leaves out what does not leave the machine" redacts
 check "leaves out names of containers" redacts_containers
+check "passes its cache of build-ids on" passes_its_cache
 check "refuses a pipe" reads_no_pipe
 check "reads recordings of several machines" reads_several
 check "refuses all if one of several is bad" refuses_several
