@@ -555,13 +555,9 @@ class Recording:
 
 
 def run_perf(*args):
-    """What a perf command prints, or nothing: its warnings are perf script's own, too.
-
-    perf script tells its cache of build-ids by the environment, where perf does not look."""
-    cache = os.environ.get('PERF_BUILDID_DIR')
-    options = ('--buildid-dir', cache) if cache else ()
-    return subprocess.run(('perf',) + options + args, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    """What a perf command prints, or nothing: its warnings are perf script's own, too"""
+    return subprocess.run(('perf',) + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=False
                           ).stdout.decode('utf-8', 'replace')
 
 

@@ -303,7 +303,8 @@ counts_as_timehist()
 		def tid_of(task):
 		    if task == '<idle>':
 		        return 0
-		    tid = re.search(r'\[(-?\d+)[^\[]*\]$', task)
+		    # Without a name, it has that of its tid.
+		    tid = re.search(r'\[(-?\d+)[^\[]*\]$', task) or re.match(r':(\d+)$', task)
 		    return int(tid[1]) if tid else sys.exit('no tid: %r' % task)
 		on, off, lines, last, out = Counter(), Counter(), Counter(), {}, {}
 		cpus = {c['cpu']: c for c in f['cpus']}
@@ -358,7 +359,7 @@ counts_waits()
 	# Whoever leaves a CPU is who was switched to: no task is missing.
 	not has 'Not every switch' figure 'f["notes"]'
 	perf script -i "$DUMP" "$@" --ns -F tid,cpu,time,event,trace -G 2>/dev/null >"$TMP/lines"
-	python3 - "$TMP/figures" "$TMP/lines" "$TMP/waits.html" <<-'END'
+	python3 - "$TMP/figures" "$TMP/lines" "$TMP/waits.html" "$#" <<-'END'
 		import array, base64, json, re, sys
 		from collections import Counter
 		f = json.load(open(sys.argv[1]))
@@ -417,9 +418,12 @@ counts_waits()
 		        sys.exit('%s: got, want: %r' % (key, bad))
 		data = re.search(r'id="data">(.*?)</script>', open(sys.argv[3]).read(), re.S)[1]
 		packed = json.loads(data)['off']['ready']
-		told = array.array(packed['type'], base64.b64decode(packed['text']))
+		told = array.array(packed['type'], base64.b64decode(packed['text'])) \
+		    if 'type' in packed else ()
 		print('could run', len(ready), sum(ready))
-		if sum(told) != sum(ready) or sum(ready) < 1000:
+		# Of a part, there may be one switch.
+		least = 1000 if sys.argv[4] == '0' else 0
+		if sum(told) != sum(ready) or sum(ready) < least:
 		    sys.exit('could run for %r, should be %r' % (sum(told), sum(ready)))
 	END
 }
@@ -608,20 +612,6 @@ counts_cgroups()
 	END
 }
 
-# Each perf that it starts has the cache of build-ids that it was given.
-passes_its_cache()
-{
-	mkdir -p "$TMP/bin"
-	printf '#!/bin/bash\necho "$*" >>"%s"\nexec -a perf "%s" "$@"\n' \
-		"$TMP/started" "$(type -P perf)" >"$TMP/bin/perf"
-	chmod +x "$TMP/bin/perf"
-	PATH=$TMP/bin:$PATH perf --buildid-dir "$TMP/cache" script report incident \
-		-i "$TMP/g" -o "$TMP/cache.html" >"$TMP/summary"
-	cat "$TMP/started"
-	grep -q ' verdict ' "$TMP/started"
-	not grep -v "^--buildid-dir $TMP/cache " "$TMP/started"
-}
-
 reads_no_pipe()
 {
 	fails 1 'cannot read from a pipe' perf script report incident -i - <"$TMP/pipe"
@@ -761,7 +751,6 @@ check "takes a recording of one task" takes_a_task
 check "samples by cgroup are perf script's" counts_cgroups
 check "leaves out what does not leave the machine" redacts
 check "leaves out names of containers" redacts_containers
-check "passes its cache of build-ids on" passes_its_cache
 check "refuses a pipe" reads_no_pipe
 check "reads recordings of several machines" reads_several
 check "refuses all if one of several is bad" refuses_several
