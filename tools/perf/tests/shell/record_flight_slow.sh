@@ -117,11 +117,11 @@ children_are_modest()
 	kill -USR1 "$RECORDER"
 	wait_for grep -q 'holding fsync' "$TMP/said"
 	child=$(pgrep -P "$RECORDER" | head -n1)
+	has_nice "$child" -10
+	has_nice "$RECORDER" -10
 	files=$(ls -l "/proc/$child/fd")
 	grep -cx 1000 "/proc/$child/oom_score_adj"
 	not grep -E 'perf_event|socket:' <<<"$files"
-	has_nice "$child" -10
-	has_nice "$RECORDER" -10
 	wait_for grep -q 'held fsync' "$TMP/said"
 	wait_for has_nice "$RECORDER" "$(nice)"
 	sleep 2
