@@ -303,7 +303,7 @@ counts_as_timehist()
 		def tid_of(task):
 		    if task == '<idle>':
 		        return 0
-		    # Without a name, it has that of its tid.
+		    # A task whose name was not recorded is called by its tid.
 		    tid = re.search(r'\[(-?\d+)[^\[]*\]$', task) or re.match(r':(\d+)$', task)
 		    return int(tid[1]) if tid else sys.exit('no tid: %r' % task)
 		on, off, lines, last, out = Counter(), Counter(), Counter(), {}, {}
@@ -421,7 +421,7 @@ counts_waits()
 		told = array.array(packed['type'], base64.b64decode(packed['text'])) \
 		    if 'type' in packed else ()
 		print('could run', len(ready), sum(ready))
-		# Of a part, there may be one switch.
+		# A part of the dump may have one switch.
 		least = 1000 if sys.argv[4] == '0' else 0
 		if sum(told) != sum(ready) or sum(ready) < least:
 		    sys.exit('could run for %r, should be %r' % (sum(told), sum(ready)))

@@ -74,9 +74,12 @@ loses_nothing()
 	before=$(dumps "$OUT_NAME" | tail -n1)
 	hold "$1" "$HOLD"
 	kill -USR1 "$RECORDER"
-	# In the cooldown: the manifest is corrected later.
-	sleep 0.1
-	kill -USR1 "$RECORDER"
+	# In the cooldown of 1 s: the manifest is corrected later. One that comes before the dump
+	# begins is in its manifest.
+	for _ in 1 2 3 4; do
+		sleep 0.2
+		kill -USR1 "$RECORDER"
+	done
 	answers_while_held "$1"
 	wait_for is_newer "$before"
 	DUMP=$(dumps "$OUT_NAME" | tail -n1)

@@ -41,7 +41,7 @@ records()
 
 # once_of FUNCTION...: it succeeds in at least one of 3 tries, or TRIES. While the host does not
 # run a guest, the tasks of the guest wait for each other without an incident, and a verdict that
-# names such a wait is right. A later try is so many times as long. With VERDICT_RUNS there is one
+# names such a wait is right. Try N is N times as long. With VERDICT_RUNS there is one
 # try. Prints each try that failed.
 once_of()
 {

@@ -51,6 +51,18 @@
  * needs. Thus, if the recorder is killed and started again, a child that has not finished
  * holds neither sockets nor events of the old one.
  *
+ * A dump is often wanted because too many tasks compete for the CPUs. From
+ * flight_job__begin() on, the recorder and the child have a nice value of DUMP_NICE:
+ *
+ *	fork() fails				the recorder restores its own at once
+ *	the dump is complete, or has failed	the child restores it, before --on-dump
+ *	the child has reported, died, or was	the recorder restores it, in
+ *	given up				flight_job__end()
+ *
+ * The recorder has the value of the child, as it may have to share a CPU with it, and must
+ * read its buffers meanwhile. A child that was given up keeps the value, but does not run
+ * again: SIGKILL is pending.
+ *
  * The end of a child causes SIGCHLD, which perf record would take for the end of its
  * workload. The handler in this file checks whether the workload has ended, and only then
  * calls perf record's handler.
@@ -92,7 +104,7 @@
 /* After SIGKILL a child that does not wait for a disk is gone at once. */
 #define TIME_TO_DIE	((u64)(2 * NSEC_PER_SEC))
 
-/* The nice value until a dump is written: 9 times the share of a task with 0. */
+/* Until a dump is complete: about 9 times the share of a task with a nice value of 0. */
 #define DUMP_NICE	(-10)
 
 static sig_atomic_t workload_pid;
@@ -133,22 +145,16 @@ void flight_job__watch_workload(pid_t workload)
 		raise(SIGCHLD);
 }
 
-/*
- * A dump is often wanted because too many tasks want the CPUs, and would have to compete with
- * all of them. The child inherits the nice value of the recorder, which keeps it as long as the
- * child may have its CPU. Not all users may do that.
- */
+/* Without the privilege all is as before. The recorder prints nothing: see above. */
 static void hurry(struct flight_job *job)
 {
 	job->nice = getpriority(PRIO_PROCESS, 0);
-	if (job->nice > DUMP_NICE && setpriority(PRIO_PROCESS, 0, DUMP_NICE))
-		pr_debug("setpriority: %m\n");
+	setpriority(PRIO_PROCESS, 0, min(job->nice, DUMP_NICE));
 }
 
 static void hurry_no_more(const struct flight_job *job)
 {
-	if (setpriority(PRIO_PROCESS, 0, job->nice))
-		pr_debug("setpriority: %m\n");
+	setpriority(PRIO_PROCESS, 0, job->nice);
 }
 
 /* In the child */

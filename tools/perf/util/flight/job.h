@@ -44,7 +44,7 @@ enum flight_job_kind {
  * @pid: the child; 0: there is none
  * @fd: the pipe on which it reports, or -1
  * @kind: what it writes, or wrote
- * @nice: the nice value of the recorder when it does not wait for a dump
+ * @nice: the nice value that the recorder had when the last dump began
  * @deadline: when it is killed, CLOCK_MONOTONIC in ns
  * @killed: that has happened
  * @here: there was no child: the recorder wrote the file itself, with this result

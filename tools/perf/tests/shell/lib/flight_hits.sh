@@ -94,7 +94,8 @@ hit()
 	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
 	[ "$(json "$DUMP" trigger)" = "$1" ]
 	opens "$DUMP"
-	# Full: the records of a pass, up to 512 KiB, are evicted as a whole, and the side-band counts.
+	# Full: a round is evicted as a whole, and can be as large as the kernel's ring buffers
+	# together, a quarter of the memory.
 	[ -z "${FLIGHT_FULL-}" ] || [ "$(stat -c %s "$DUMP")" -gt $((3 << 20)) ]
 	# The cause is in the window, and it did not begin with it.
 	awk "BEGIN { exit !($(json "$DUMP" oldest) < $(json "$DUMP" trigger_time) &&
