@@ -2,7 +2,7 @@
 # Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
 
 VM := tools/testing/vm
-export VARIANT SMP MEM ACCEL ICOUNT TIMEOUT MINUTES BISECT TOPIC JOBS CROSS PER MARKS
+export VARIANT SMP MEM ACCEL ICOUNT ASLR TIMEOUT MINUTES BISECT TOPIC JOBS CROSS PER MARKS
 # Taken to the letter: a $ in them is the shell's, not make's.
 override export CMD := $(value CMD)
 override export APPEND := $(value APPEND)

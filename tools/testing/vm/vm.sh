@@ -10,6 +10,8 @@
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU (with
 #                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
+#   ASLR=1                       programs start at random addresses. QEMU then translates them
+#                                at each start, and a short command takes 2 to 4 times as long
 #   APPEND='...'                 more of the kernel's command line
 #   EXPECT='...'                 what the kernel must say although it is a splat: an extended
 #                                regular expression in each line
@@ -29,6 +31,7 @@ VARIANT=${VARIANT:-patched}
 SMP=${SMP:-2}
 ACCEL=${ACCEL:-single}
 ICOUNT=${ICOUNT:-}
+ASLR=${ASLR:-}
 APPEND=${APPEND:-}
 EXPECT=${EXPECT:-}
 TIMEOUT=${TIMEOUT:-600}
@@ -100,7 +103,7 @@ make_initrd()
 		PATH=$BUILD/$VARIANT/bin:$GUEST_PATH
 		HOME=/root
 		TERM=${TERM:-dumb}
-		LANG=C.UTF-8
+		LANG=C
 		TOP=$TOP
 		VARIANT=$VARIANT
 		ACCEL=$ACCEL
@@ -143,6 +146,7 @@ set_machine()
 		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on"
 		-virtfs "local,path=$OUT,mount_tag=out,$shared")
 	COMMAND_LINE+=" pmtmr=0x608 no_timer_check reboot=t $(clock_options)"
+	[ -n "$ASLR" ] || COMMAND_LINE+=" norandmaps"
 }
 
 start_qemu()
