@@ -111,7 +111,8 @@ import ctypes, time
 ctypes.CDLL(None).prctl(15, b"\xff", 0, 0, 0)	# PR_SET_NAME
 end = time.monotonic() + 0.5
 while time.monotonic() < end: pass' >log 2>&1 || { cat log; return 2; }
-	"$PERF" script -i name -s show.py >log 2>&1 || rc=$?
+	# In the locale C, Python prints nothing but ASCII.
+	LC_ALL=C.UTF-8 "$PERF" script -i name -s show.py >log 2>&1 || rc=$?
 	killed $rc && return 0
 	grep -q '[^ -~]' log || { cat log; return 2; }
 	return 1
