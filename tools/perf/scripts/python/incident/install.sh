@@ -55,7 +55,8 @@ licences()
 
 mkdir -p "$directory"
 install -m 644 "$here"/{incident,machines}.{html,css,js} \
-	"$here"/{common,lanes,compare,butterfly,findings}.js "$here"/{cells,machines}.py "$directory"
+	"$here"/{common,lanes,compare,butterfly,findings}.js "$here"/{cells,machines}.py \
+	"$directory"
 rm -rf "${directory:?}/lib"
 if fetch; then
 	modules=$cache/node_modules
