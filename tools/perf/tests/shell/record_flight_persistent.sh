@@ -276,16 +276,7 @@ refuses()
 	perf ctl -d fg
 }
 
-# shellcheck disable=SC2317 # called by the trap
-end_all()
-{
-	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
-	persistent_cleanup
-}
-
-persistent_begin
-: >"$TMP/recorders"
-trap end_all EXIT
+flight_begin_sessions
 check "records a session, beside other readers" records_a_session
 check "keeps more than the session's buffers" keeps_more_than_the_buffers
 check "compresses what it keeps" compresses

@@ -10,7 +10,7 @@
 apart_cleanup()
 {
 	trap - EXIT
-	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
+	kill_recorders
 }
 
 # Like flight_begin

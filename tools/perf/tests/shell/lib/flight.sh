@@ -9,14 +9,20 @@ BASE_PERF=${BASE_PERF:-perf}
 FLIGHT_LIB=$(dirname "${BASH_SOURCE[0]}")
 RECORDER=
 
+# Checks run in subshells: what one of them left behind is listed.
+# shellcheck disable=SC2317 # called by the traps
+kill_recorders()
+{
+	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
+}
+
 # shellcheck disable=SC2317 # called by the trap
 flight_cleanup()
 {
 	local dir
 
 	trap - EXIT
-	# Checks run in subshells: what one of them left behind is listed.
-	xargs -r kill -KILL <"$TMP/recorders" 2>/dev/null || true
+	kill_recorders
 	if mountpoint -q "$TMP/full"; then
 		umount "$TMP/full"
 	fi
@@ -42,6 +48,14 @@ flight_begin()
 	trap flight_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
+}
+
+# flight_begin_sessions: for recorders of sessions, in the place of persistent_begin
+flight_begin_sessions()
+{
+	persistent_begin
+	: >"$TMP/recorders"
+	trap 'kill_recorders; persistent_cleanup' EXIT
 }
 
 # wait_for COMMAND...: at most five minutes; FLIGHT_WAIT: tenths of seconds
