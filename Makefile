@@ -39,7 +39,8 @@ pictures: set-up
 	@$(VM)/take-pictures.sh
 
 #: make vm CMD='...' [VARIANT=patched|base|debug] [SMP=2] [MEM=2G] [ACCEL=single|multi|kvm]
-#:         [ICOUNT=1] [APPEND='...'] [TIMEOUT=600]   boot, run CMD as root, exit with its status
+#:         [ICOUNT=1] [ASLR=1] [APPEND='...'] [TIMEOUT=600]   boot, run CMD as root, exit with
+#:         its status
 vm: set-up
 	@$(VM)/build.sh kernel $(or $(VARIANT),patched)
 	@$(VM)/build.sh perf $(or $(VARIANT),patched)
