@@ -79,7 +79,8 @@ reads_a_session_of_each_cpu()
 	close_on_each_cpu
 	perf record -e persistent/ca/ -o "$TMP/ca.data"
 	has_each_cpu "$TMP/ca.data"
-	start_recorder "$TMP/c" -M 16M -e persistent/ca/
+	# It wants four times what the buffers have.
+	start_recorder "$TMP/c" -M $((CPUS > 16 ? CPUS : 16))M -e persistent/ca/
 	close_on_each_cpu
 	stop_recorder INT
 	[ "$(grep -c '"way": "ioctl"' "$DUMP.json")" = "$CPUS" ]
