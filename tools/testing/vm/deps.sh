@@ -24,6 +24,7 @@ packages=(
 	'?debuginfod' '?python3-kubernetes'
 	sparse shellcheck strace valgrind '?babeltrace' '?chromium' '?chromium-driver'
 	dpkg-dev debhelper fakeroot asciidoc-base xmlto debootstrap e2fsprogs
+	kexec-tools makedumpfile '?libkdumpfile-dev' '?python3-drgn'
 )
 
 # Object stores, monitoring, and what reaches many machines. To install these would start
