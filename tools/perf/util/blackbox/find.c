@@ -13,6 +13,8 @@
  *		image, its address is that of this image. Otherwise it is what the image says
  *		of its region. An image lies at its own address less that of the file.
  *
+ *	compressed	(of makedumpfile) As a core file.
+ *
  * The first kind that fits is taken. A file that begins with an image is a region: the first
  * page of memory belongs to no program.
  *
@@ -20,16 +22,23 @@
  * them at other addresses, nor one at its own, whose page the program has guessed, and
  * whatever size that claims. So all images at their own address are taken. Those that overlap
  * are marked.
+ *
+ * An image in a compressed dump, or of which a core file has only parts, is copied to memory.
+ * makedumpfile leaves out pages of zeros, and a page that the file does not have takes no
+ * memory here. The size in a forged superblock must not cost more than there is: an image ends
+ * where the memory of the machine does, and all images together take half of the memory of
+ * this one at most. The smallest are copied first. One that does not fit is cut off.
  */
 #include "find.h"
 
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define STEP		4096
 #define PROGRESS	(64ULL << 20)
@@ -37,11 +46,23 @@
 /* Of those at other addresses; they are needed for nothing but their number. */
 #define MAX_COPIES	4096
 
-/* A part of the file whose physical address is known */
-struct segment {
-	u64	offset;
-	u64	size;
-	u64	phys;
+/* More than a superblock has */
+#define MAX_SUPER	65536
+
+/**
+ * struct search - a search for images
+ * @find: those that were found
+ * @progress: told how far the search is, or NULL
+ * @shown: physical address in a compressed dump that was told last
+ * @end: of the memory in a compressed dump
+ * @super: room for a superblock
+ */
+struct search {
+	struct blackbox_find	*find;
+	blackbox_progress_t	progress;
+	u64			shown;
+	u64			end;
+	u8			super[MAX_SUPER];
 };
 
 static int add_image(struct blackbox_find *find, const struct blackbox_image *image)
@@ -64,97 +85,126 @@ static bool may_be_own(const struct blackbox_image *image, u64 phys)
 	       super->phys - super->region_phys == image->offset;
 }
 
+/* Not an image, but it may be the reason why there is none */
+static void count_other(struct blackbox_find *find, enum blackbox_found found)
+{
+	switch (found) {
+	case BLACKBOX_FOUND_FOREIGN:
+		find->foreign++;
+		break;
+	case BLACKBOX_FOUND_VERSION:
+		find->version++;
+		break;
+	case BLACKBOX_FOUND_DAMAGED:
+		find->damaged++;
+		break;
+	case BLACKBOX_FOUND_IMAGE:
+	case BLACKBOX_FOUND_NOTHING:
+	default:
+		break;
+	}
+}
+
 /* @phys: address of the first byte; 0: not known, or 0 */
-static int search(struct blackbox_find *find, const void *bytes, u64 size, u64 phys,
-		  blackbox_progress_t progress)
+static int search_bytes(struct blackbox_find *find, const void *bytes, u64 size, u64 phys,
+			blackbox_progress_t progress)
 {
 	size_t copies = 0;
 	int err = 0;
 
 	for (u64 pos = 0; pos < size && !err; pos += STEP) {
 		struct blackbox_image image;
+		enum blackbox_found found;
 
 		if (progress && !(pos % PROGRESS))
 			progress(pos, size);
-		switch (blackbox_image__find(bytes, size, pos, &image)) {
-		case BLACKBOX_FOUND_IMAGE:
-			if (!pos && !phys)
-				phys = image.super.phys;
-			if (may_be_own(&image, phys) || copies++ < MAX_COPIES)
-				err = add_image(find, &image);
-			else
-				find->copies++;
-			break;
-		case BLACKBOX_FOUND_FOREIGN:
-			find->foreign++;
-			break;
-		case BLACKBOX_FOUND_VERSION:
-			find->version++;
-			break;
-		case BLACKBOX_FOUND_DAMAGED:
-			find->damaged++;
-			break;
-		case BLACKBOX_FOUND_NOTHING:
-		default:
-			break;
+		found = blackbox_image__find(bytes, size, pos, &image);
+		if (found != BLACKBOX_FOUND_IMAGE) {
+			count_other(find, found);
+			continue;
 		}
+		if (!pos && !phys)
+			phys = image.super.phys;
+		if (may_be_own(&image, phys) || copies++ < MAX_COPIES)
+			err = add_image(find, &image);
+		else
+			find->copies++;
 	}
 	if (progress)
 		progress(size, size);
 	return err;
 }
 
-/* The segments of a core file. Return: how many, 0 if it is none, or -ENOMEM. */
-static int read_segments(const void *bytes, u64 size, struct segment **segments)
+/* What is at an address of a compressed dump; its page is decompressed for a word of it. */
+static int search_page(struct search *search, u64 phys)
 {
-	Elf64_Ehdr ehdr;
-	int nr = 0;
+	struct blackbox_find *find = search->find;
+	struct blackbox_image image;
+	enum blackbox_found found;
+	u64 magic;
 
-	*segments = NULL;
-	if (size < sizeof(ehdr))
+	if (!blackbox_memory__read(find->memory, phys, &magic, sizeof(magic)) || !magic)
 		return 0;
-	memcpy(&ehdr, bytes, sizeof(ehdr));
-	if (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    ehdr.e_type != ET_CORE || ehdr.e_phentsize != sizeof(Elf64_Phdr) ||
-	    ehdr.e_phoff > size || (size - ehdr.e_phoff) / sizeof(Elf64_Phdr) < ehdr.e_phnum)
+	if (blackbox_image__find(&magic, sizeof(magic), 0, &image) == BLACKBOX_FOUND_NOTHING)
 		return 0;
-	*segments = calloc(ehdr.e_phnum + 1, sizeof(**segments));
-	if (!*segments)
-		return -ENOMEM;
-	for (int i = 0; i < ehdr.e_phnum; i++) {
-		Elf64_Phdr phdr;
-
-		memcpy(&phdr, bytes + ehdr.e_phoff + i * sizeof(phdr), sizeof(phdr));
-		if (phdr.p_type != PT_LOAD || phdr.p_offset > size)
-			continue;
-		(*segments)[nr++] = (struct segment) {
-			.offset	= phdr.p_offset,
-			.size	= min((u64)phdr.p_filesz, size - phdr.p_offset),
-			.phys	= phdr.p_paddr,
-		};
+	blackbox_memory__read(find->memory, phys, search->super, sizeof(search->super));
+	found = blackbox_image__find(search->super, sizeof(search->super), 0, &image);
+	if (found != BLACKBOX_FOUND_IMAGE) {
+		count_other(find, found);
+		return 0;
 	}
-	return nr;
+	if (image.super.phys != phys) {
+		find->copies++;
+		return 0;
+	}
+	image.base = NULL;
+	image.offset = phys;
+	image.size = min_t(u64, image.super.image_size,
+			   blackbox_memory__extent(find->memory, phys));
+	return add_image(find, &image);
 }
 
-/* Segments need not begin at a multiple of a page of the file. */
-static int search_segments(struct blackbox_find *find, const void *bytes,
-			   const struct segment *segments, int nr, blackbox_progress_t progress)
+static int search_pages(struct search *search, const struct blackbox_range *range)
 {
 	int err = 0;
 
-	for (int i = 0; i < nr && !err; i++) {
-		size_t first = find->nr;
+	for (u64 pos = 0; pos < range->size && !err; pos += STEP) {
+		u64 phys = range->phys + pos;
 
-		err = search(find, bytes + segments[i].offset, segments[i].size,
-			     segments[i].phys, progress);
-		for (size_t j = first; j < find->nr; j++) {
-			struct blackbox_image *image = &find->images[j];
-
-			/* From here on its physical address, as in a raw dump */
-			image->offset += segments[i].phys;
+		if (search->progress && phys - search->shown >= PROGRESS) {
+			search->progress(phys, search->end);
+			search->shown = phys;
 		}
+		err = search_page(search, phys);
 	}
 	return err;
+}
+
+/* Segments need not begin at a multiple of a page of the file. */
+static int search_range(const struct blackbox_range *range, void *data)
+{
+	struct search *search = data;
+	struct blackbox_find *find = search->find;
+	size_t first = find->nr;
+	int err;
+
+	if (!range->bytes)
+		return search_pages(search, range);
+	err = search_bytes(find, range->bytes, range->size, range->phys, search->progress);
+	for (; first < find->nr; first++) {
+		/* From here on its physical address, if that is known, as in a raw dump */
+		find->images[first].offset += range->phys;
+	}
+	return err;
+}
+
+static int find_end(const struct blackbox_range *range, void *data)
+{
+	u64 *end = data;
+
+	if (!range->bytes)
+		*end = range->phys + range->size;
+	return 0;
 }
 
 /* The physical address of the first byte of the file; the images are sorted */
@@ -182,8 +232,8 @@ static int cmp_images(const void *va, const void *vb)
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* Keep the images at their own addresses. */
-static void drop_copies(struct blackbox_find *find)
+/* Keep the images at their own addresses. Return: that of the first byte of the file */
+static u64 drop_copies(struct blackbox_find *find)
 {
 	struct blackbox_image *longest = NULL;
 	size_t nr = 0;
@@ -211,42 +261,141 @@ static void drop_copies(struct blackbox_find *find)
 			longest = image;
 	}
 	find->nr = nr;
+	return address;
+}
+
+/* Copies */
+
+static int cmp_sizes(const void *va, const void *vb)
+{
+	const struct blackbox_image *const *a = va, *const *b = vb;
+
+	return (*a)->size < (*b)->size ? -1 : (*a)->size > (*b)->size;
+}
+
+/* Not if all of it is in the file in one piece, or if nothing follows what is */
+static bool wants_copy(struct blackbox_find *find, const struct blackbox_image *image, u64 address)
+{
+	u64 phys = address + image->offset;
+
+	return !image->base ||
+	       (image->size < image->super.image_size &&
+		blackbox_memory__extent(find->memory, phys) > image->size);
+}
+
+static int copy_image(struct blackbox_find *find, struct blackbox_image *image, u64 phys,
+		      u64 *room)
+{
+	u64 size = min_t(u64, image->super.image_size,
+			 blackbox_memory__extent(find->memory, phys));
+	void *bytes;
+
+	size = min(size, *room);
+	if (size < sizeof(image->super))
+		size = sizeof(image->super);
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	image->base = bytes;
+	image->size = size;
+	image->is_copy = true;
+	image->left_out = size - blackbox_memory__copy(find->memory, phys, bytes, size);
+	*room -= min(*room, size);
+	return 0;
+}
+
+static int copy_images(struct blackbox_find *find, u64 address)
+{
+	struct blackbox_image **images = calloc(find->nr + 1, sizeof(*images));
+	u64 room = (u64)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!images)
+		return -ENOMEM;
+	for (size_t i = 0; i < find->nr; i++) {
+		if (wants_copy(find, &find->images[i], address))
+			images[nr++] = &find->images[i];
+	}
+	if (nr)
+		qsort(images, nr, sizeof(*images), cmp_sizes);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = copy_image(find, images[i], address + images[i]->offset, &room);
+	free(images);
+	return err;
+}
+
+static int search_all(struct blackbox_find *find, blackbox_progress_t progress)
+{
+	struct search *search = calloc(1, sizeof(*search));
+	int err;
+
+	if (!search)
+		return -ENOMEM;
+	search->find = find;
+	search->progress = progress;
+	blackbox_memory__visit(find->memory, find_end, &search->end);
+	err = blackbox_memory__visit(find->memory, search_range, search);
+	if (progress && search->end)
+		progress(search->end, search->end);
+	free(search);
+	return err;
 }
 
 /**
- * blackbox_find__init - look for images
+ * blackbox_find__open - look for images
  * @find: returns the images, which have been read; must be freed in any case
  * @bytes: the file, which must stay
  * @size: bytes of it
+ * @fd: the same file, which must stay open; or -1: compressed dumps cannot be read
  * @progress: told how far the search is, or NULL
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, or an error of blackbox_memory__open().
  */
-int blackbox_find__init(struct blackbox_find *find, const void *bytes, u64 size,
+int blackbox_find__open(struct blackbox_find *find, const void *bytes, u64 size, int fd,
 			blackbox_progress_t progress)
 {
-	struct segment *segments;
-	int nr, err;
+	u64 address;
+	int err;
 
 	*find = (struct blackbox_find) {};
-	nr = read_segments(bytes, size, &segments);
-	if (nr < 0)
-		return nr;
-	if (nr)
-		err = search_segments(find, bytes, segments, nr, progress);
-	else
-		err = search(find, bytes, size, /*phys=*/0, progress);
-	free(segments);
-	drop_copies(find);
+	err = blackbox_memory__open(&find->memory, bytes, size, fd);
+	if (err)
+		return err;
+	err = search_all(find, progress);
+	address = drop_copies(find);
+	blackbox_memory__set_address(find->memory, address);
+	err = err ?: copy_images(find, address);
 	for (size_t i = 0; i < find->nr && !err; i++)
 		err = blackbox_image__read(&find->images[i]);
 	return err;
 }
 
+/**
+ * blackbox_find__init - look for images in a file that is not compressed
+ * @find: as that of blackbox_find__open()
+ * @bytes: the file, which must stay
+ * @size: bytes of it
+ * @progress: told how far the search is, or NULL
+ *
+ * Return: as blackbox_find__open().
+ */
+int blackbox_find__init(struct blackbox_find *find, const void *bytes, u64 size,
+			blackbox_progress_t progress)
+{
+	return blackbox_find__open(find, bytes, size, /*fd=*/-1, progress);
+}
+
 void blackbox_find__exit(struct blackbox_find *find)
 {
-	for (size_t i = 0; i < find->nr; i++)
+	for (size_t i = 0; i < find->nr; i++) {
 		blackbox_image__exit(&find->images[i]);
+		if (find->images[i].is_copy)
+			munmap((void *)find->images[i].base, find->images[i].size);
+	}
 	zfree(&find->images);
 	find->nr = 0;
+	blackbox_memory__close(find->memory);
+	find->memory = NULL;
 }

@@ -15,6 +15,8 @@
  * @base: its first byte
  * @size: bytes of it that there are; fewer than its size if the file ends before
  * @offset: where it begins in the file
+ * @left_out: bytes of it that the file does not have; they are zeros
+ * @is_copy: @base is memory of its own, of @size bytes
  * @super: its superblock
  * @state: PERF_BLACKBOX_LIVE, ...; 0 if it is none of these
  * @has_death: @death is valid
@@ -30,6 +32,8 @@ struct blackbox_image {
 	const void			*base;
 	u64				size;
 	u64				offset;
+	u64				left_out;
+	bool				is_copy;
 	struct perf_blackbox_super	super;
 	u32				state;
 	bool				has_death;

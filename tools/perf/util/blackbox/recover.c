@@ -3,9 +3,9 @@
  * perf data recover: make a recording of what a dead machine has left
  *
  * Sources are the files of the kernel in .../persistent/last/, one for each image, or a file:
- * the bytes of a region or an image, a raw dump of physical memory, or a core file. Each
- * session becomes a recording. If there are several, their names are those of OUT, the region,
- * the generation and the session.
+ * the bytes of a region or an image, a raw dump of physical memory, a core file, or what
+ * makedumpfile makes of one. Each session becomes a recording. If there are several, their
+ * names are those of OUT, the region, the generation and the session.
  *
  * An image of a kernel that was shut down in order is no death, and one that was released was
  * recovered before. Both are left out without --all.
@@ -16,6 +16,7 @@
  */
 #include "blackbox.h"
 #include "find.h"
+#include "flattened.h"
 #include "formats.h"
 #include "last.h"
 #include "recording.h"
@@ -46,6 +47,7 @@
  * @bytes: its contents
  * @size: bytes of these
  * @is_mapping: @bytes is a mapping
+ * @fd: the file, if it is a mapping; or -1
  * @kept: there is something in it that was not recovered
  * @found: the images
  */
@@ -56,6 +58,7 @@ struct source {
 	void			*bytes;
 	u64			size;
 	bool			is_mapping;
+	int			fd;
 	bool			kept;
 	struct blackbox_find	found;
 };
@@ -121,6 +124,50 @@ static int read_bytes(struct source *source, int fd)
 	return 0;
 }
 
+static int map_bytes(struct source *source, int fd)
+{
+	source->bytes = mmap(NULL, source->size ?: 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	source->is_mapping = source->bytes != MAP_FAILED;
+	if (!source->is_mapping)
+		return -errno;
+	source->fd = fd;
+	return 0;
+}
+
+static void put_bytes(struct source *source)
+{
+	if (source->is_mapping)
+		munmap(source->bytes, source->size ?: 1);
+	else
+		free(source->bytes);
+	if (source->fd >= 0)
+		close(source->fd);
+	source->bytes = NULL;
+	source->is_mapping = false;
+	source->fd = -1;
+}
+
+/* A flattened dump is replaced by what is in it. */
+static int rearrange(struct source *source)
+{
+	int fd = blackbox_flattened__open(source->bytes, source->size);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	put_bytes(source);
+	if (fstat(fd, &st)) {
+		close(fd);
+		return -errno;
+	}
+	source->size = st.st_size;
+	if (map_bytes(source, fd)) {
+		close(fd);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 static int get_bytes(struct source *source)
 {
 	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -132,10 +179,9 @@ static int get_bytes(struct source *source)
 	err = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : 0;
 	if (!err) {
 		source->size = st.st_size;
-		source->bytes = mmap(NULL, source->size ?: 1, PROT_READ, MAP_PRIVATE, fd, 0);
-		source->is_mapping = source->bytes != MAP_FAILED;
-		if (!source->is_mapping)
-			err = read_bytes(source, fd);
+		if (!map_bytes(source, fd))
+			return 0;
+		err = read_bytes(source, fd);
 	}
 	close(fd);
 	return err;
@@ -162,6 +208,16 @@ static void print_read_error(const struct source *source, int err)
 	}
 }
 
+static void print_flattened_error(const struct source *source, int err)
+{
+	if (err == -EBADMSG)
+		pr_err("%s is a flattened dump that ends too early: if the memory was saved in another way as well, try that.\n",
+		       source->path);
+	else
+		pr_err("%s is a flattened dump, and cannot be put in order in TMPDIR: %s. Use 'makedumpfile -R' where there is room.\n",
+		       source->path, strerror(-err));
+}
+
 /* Takes @path. */
 static int add_source(struct recover *rec, char *path, bool is_last)
 {
@@ -175,15 +231,25 @@ static int add_source(struct recover *rec, char *path, bool is_last)
 	}
 	rec->sources = sources;
 	source = &sources[rec->nr_sources++];
-	*source = (struct source) { .path = path, .name = path, .is_last = is_last };
+	*source = (struct source) { .path = path, .name = path, .is_last = is_last, .fd = -1 };
 	if (is_last)
 		source->name = strrchr(path, '/') + 1;
 	err = get_bytes(source);
-	if (err)
+	if (err) {
 		print_read_error(source, err);
-	else
-		err = blackbox_find__init(&source->found, source->bytes, source->size,
-					  show_progress);
+		return err;
+	}
+	if (blackbox_flattened__is_one(source->bytes, source->size))
+		err = rearrange(source);
+	if (err) {
+		print_flattened_error(source, err);
+		return err;
+	}
+	err = blackbox_find__open(&source->found, source->bytes, source->size, source->fd,
+				  show_progress);
+	if (err == -EOPNOTSUPP)
+		pr_err("%s is a compressed dump, which this perf was built not to read: build it with libkdumpfile-dev installed, or save the memory with 'makedumpfile -E'.\n",
+		       source->path);
 	return err;
 }
 
@@ -349,6 +415,8 @@ static void list_image(const struct source *source, const struct blackbox_image 
 		       blackbox_image__reason(image));
 	if (image->size < image->super.image_size)
 		printf(", cut off after %" PRIu64 " KiB", image->size >> 10);
+	if (image->left_out)
+		printf(", %" PRIu64 " KiB are not in the dump", image->left_out >> 10);
 	if (image->damaged)
 		printf(", %u damaged entries", image->damaged);
 	if (image->overlaps)
@@ -440,6 +508,10 @@ static void count_source(struct recover *rec, struct source *source)
 		if (!is_selected(rec, image))
 			continue;
 		rec->nr_images++;
+		if (image->left_out)
+			pr_warning("%s: %llu KiB of the image are not in the dump, and what was recorded there is lost.\n",
+				   source->name,
+				   (unsigned long long)image->left_out >> 10);
 		if (!image->damaged && image->size == image->super.image_size)
 			continue;
 		source->kept = true;
@@ -722,10 +794,7 @@ int blackbox__recover(const struct blackbox_options *opts)
 		struct source *source = &rec.sources[i];
 
 		blackbox_find__exit(&source->found);
-		if (source->is_mapping)
-			munmap(source->bytes, source->size ?: 1);
-		else
-			free(source->bytes);
+		put_bytes(source);
 		free(source->path);
 	}
 	free(rec.sources);
