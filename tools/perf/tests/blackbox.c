@@ -831,6 +831,116 @@ static int test__core_file(struct test_suite *test __maybe_unused, int subtest _
 	return ret;
 }
 
+/* A core file with VMCOREINFO, and an image in three segments */
+struct split_file {
+	Elf64_Ehdr	ehdr;
+	Elf64_Phdr	phdrs[4];
+	Elf64_Nhdr	note;
+	char		name[12];
+	char		info[32];
+	u8		pad[BOX_PAGE];
+	u8		image[BOX_SIZE];
+};
+
+static void make_split_file(struct split_file *file)
+{
+	const u64 at = offsetof(struct split_file, image), end = BOX_SIZE - BOX_PAGE;
+
+	put_image(file->image, 0, BOX_PHYS, 1);
+	file->ehdr = (Elf64_Ehdr) {
+		.e_ident	= { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type		= ET_CORE,
+		.e_phoff	= offsetof(struct split_file, phdrs),
+		.e_phentsize	= sizeof(Elf64_Phdr),
+		.e_phnum	= 4,
+	};
+	file->phdrs[0] = (Elf64_Phdr) {
+		.p_type = PT_NOTE, .p_offset = offsetof(struct split_file, note),
+		.p_filesz = offsetof(struct split_file, pad) - offsetof(struct split_file, note),
+	};
+	/* The last page, zeros up to it, and the rest */
+	file->phdrs[1] = (Elf64_Phdr) {
+		.p_type = PT_LOAD, .p_offset = at + end, .p_paddr = BOX_PHYS + end,
+		.p_filesz = BOX_PAGE, .p_memsz = BOX_PAGE,
+	};
+	file->phdrs[2] = (Elf64_Phdr) {
+		.p_type = PT_LOAD, .p_offset = at, .p_paddr = BOX_PHYS,
+		.p_filesz = 2 * BOX_PAGE, .p_memsz = 3 * BOX_PAGE,
+	};
+	file->phdrs[3] = (Elf64_Phdr) {
+		.p_type = PT_LOAD, .p_offset = at + 3 * BOX_PAGE,
+		.p_paddr = BOX_PHYS + 3 * BOX_PAGE, .p_filesz = end - 3 * BOX_PAGE, .p_memsz = end - 3 * BOX_PAGE,
+	};
+	file->note = (Elf64_Nhdr) { .n_namesz = sizeof("VMCOREINFO"), .n_descsz = 24 };
+	strcpy(file->name, "VMCOREINFO");
+	memcpy(file->info, "A=12\nAB=zz\nB=1f\nB=2c0\nA", 24);
+}
+
+static int check_split_memory(const struct split_file *file)
+{
+	struct blackbox_memory *mem;
+	u8 bytes[2 * BOX_PAGE];
+	u64 value = 0;
+
+	TEST_ASSERT_EQUAL("open", 0, blackbox_memory__open(&mem, file, sizeof(*file), -1));
+	TEST_ASSERT_VAL("VMCOREINFO", blackbox_memory__vmcoreinfo(mem, "A", &value));
+	TEST_ASSERT_VAL("a value", value == 0x12);
+	TEST_ASSERT_VAL("the last one counts", blackbox_memory__vmcoreinfo(mem, "B", &value));
+	TEST_ASSERT_VAL("its value", value == 0x2c0);
+	TEST_ASSERT_VAL("no number", !blackbox_memory__vmcoreinfo(mem, "AB", &value));
+	TEST_ASSERT_VAL("no such key", !blackbox_memory__vmcoreinfo(mem, "C", &value));
+
+	memset(bytes, 1, sizeof(bytes));
+	TEST_ASSERT_VAL("bytes and zeros", blackbox_memory__read(mem, BOX_PHYS + BOX_PAGE, bytes,
+								 sizeof(bytes)));
+	TEST_ASSERT_VAL("the bytes", !memcmp(bytes, file->image + BOX_PAGE, BOX_PAGE));
+	for (int i = BOX_PAGE; i < 2 * BOX_PAGE; i++)
+		TEST_ASSERT_VAL("zeros", !bytes[i]);
+	TEST_ASSERT_VAL("beyond the end", !blackbox_memory__read(mem, BOX_PHYS + BOX_SIZE - 8,
+								 bytes, 16));
+	TEST_ASSERT_VAL("before the start", !blackbox_memory__read(mem, BOX_PHYS - 8, bytes, 16));
+	TEST_ASSERT_VAL("what there is", !memcmp(bytes + 8, file->image, 8));
+	blackbox_memory__close(mem);
+	return TEST_OK;
+}
+
+/* makedumpfile -E splits an image. It is put together, and nothing is taken for missing. */
+static int check_split_image(struct split_file *file)
+{
+	struct blackbox_find find;
+
+	/* The page that the file is to have as zeros */
+	memset(file->image + 2 * BOX_PAGE, 0, BOX_PAGE);
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, file, sizeof(*file), NULL));
+	TEST_ASSERT_EQUAL("found", 1, (int)find.nr);
+	TEST_ASSERT_VAL("all of it", find.images[0].size == BOX_SIZE && !find.images[0].left_out);
+	TEST_ASSERT_VAL("its bytes", !memcmp(find.images[0].base, file->image, BOX_SIZE));
+	blackbox_find__exit(&find);
+
+	/* An image ends at a page that is in no segment. */
+	file->phdrs[2].p_memsz = 2 * BOX_PAGE;
+	file->phdrs[2].p_filesz = BOX_PAGE;
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, file, sizeof(*file), NULL));
+	TEST_ASSERT_EQUAL("found", 1, (int)find.nr);
+	TEST_ASSERT_VAL("cut off", find.images[0].size == 2 * BOX_PAGE);
+	blackbox_find__exit(&find);
+	return TEST_OK;
+}
+
+static int test__split_image(struct test_suite *test __maybe_unused,
+			     int subtest __maybe_unused)
+{
+	struct split_file *file = new_bytes(sizeof(*file));
+	int ret;
+
+	if (!file)
+		return TEST_FAIL;
+	make_split_file(file);
+	ret = check_split_memory(file) ?: check_split_image(file);
+	free(file);
+	return ret;
+}
+
 static int check_foreign(struct box *box, void *bytes, bool backward)
 {
 	struct blackbox_find find;
@@ -1222,6 +1332,7 @@ static struct test_case tests__blackbox[] = {
 	TEST_CASE("Black box: copies in memory", own_address),
 	TEST_CASE("Black box: forged images", forged_images),
 	TEST_CASE("Black box: core file", core_file),
+	TEST_CASE("Black box: image in several segments", split_image),
 	TEST_CASE("Black box: other byte order and version", foreign),
 	TEST_CASE("Black box: 32 bits, and a short file", others),
 	TEST_CASE("Black box: recording", recording),

@@ -747,6 +747,10 @@ serve()
 			save+=", \"filename\": \"$OUT/memory\""
 			qmp "stop " "pmemsave $save" "system_reset " "cont "
 			;;
+		save)
+			qmp "stop " "pmemsave \"val\": 0, \"size\": $((MACHINE_MIB << 20)), \
+				\"filename\": \"$OUT/memory\"" "cont "
+			;;
 		nmi) qmp "inject-nmi " ;;
 		stop) qmp "set-action \"reboot\": \"shutdown\"" ;;
 		esac
@@ -760,7 +764,7 @@ host()
 	mkdir -p "$OUT"
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
 	CMD="$TOP/tools/testing/vm/${0##*/} guest ${SCENE%_}" VARIANT=${VARIANT:-patched} SMP=2 \
-		ACCEL=single MEM='' ICOUNT='' APPEND="${PARAMS[*]}" \
+		ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" ICOUNT='' APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
 	cat "$OUT/tap"
@@ -771,7 +775,7 @@ host()
 	! grep -q '^not ok' "$OUT/tap"
 }
 
-# torture-deaths.sh takes what is above.
+# torture-deaths.sh and test-kdump.sh take what is above.
 [ "${BASH_SOURCE[0]}" = "$0" ] || return 0
 
 if [ "${1-}" = guest ]; then

@@ -123,6 +123,43 @@ test_several()
 	rm memory
 }
 
+# flatten FILE: as makedumpfile -F does, with the second half first
+flatten()
+{
+	python3 - "$1" <<-'EOF'
+		import struct, sys
+		data = open(sys.argv[1], "rb").read()
+		half = len(data) // 2
+		out = sys.stdout.buffer
+		out.write(struct.pack(">16sqq", b"makedumpfile", 1, 1).ljust(4096, b"\0"))
+		for offset in half, 0:
+		    out.write(struct.pack(">qq", offset, half) + data[offset:offset + half])
+		out.write(struct.pack(">qq", -1, -1))
+	EOF
+}
+
+# What makedumpfile makes of memory
+test_dumps()
+{
+	head -c 65536 /dev/zero >memory
+	"$MAKE" --phys 65536 --region 65536 >>memory
+	flatten memory >flat
+	perf data recover -q -o out memory >log 2>&1 || fail "memory"
+	TMPDIR=. perf data recover -q -o flat.out flat >log 2>&1 || fail "a flattened dump"
+	cmp out flat.out >log 2>&1 || fail "a flattened dump has other records"
+	only flat flat.out{,.json} image log memory out{,.json}
+	head -c 100000 flat >short
+	refuses 'short is a flattened dump that ends too early' short
+	TMPDIR=/nowhere refuses 'cannot be put in order in TMPDIR: No such file.*makedumpfile -R' flat
+	{ printf 'KDUMP   '; head -c 65536 /dev/zero; } >kdump
+	if perf version --build-options | grep -q 'libkdumpfile: \[ *on'; then
+		refuses 'compressed dump cannot be read: .*saved in another way' kdump
+	else
+		refuses "kdump is a compressed dump.*libkdumpfile-dev.*makedumpfile -E" kdump
+	fi
+	rm flat* memory out* short kdump
+}
+
 test_files()
 {
 	"$MAKE" >image
@@ -450,6 +487,7 @@ test_help()
 test_recording
 test_tracepoint
 test_several
+test_dumps
 test_files
 test_states
 test_refusals

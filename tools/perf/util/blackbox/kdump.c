@@ -12,7 +12,9 @@
 #include <linux/kernel.h>
 #include <linux/zalloc.h>
 #include <libkdumpfile/kdumpfile.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* No memory is there. */
 #define NOWHERE		((u64)-1)
@@ -178,7 +180,13 @@ u64 blackbox_kdump__copy(struct blackbox_kdump *kdump, u64 phys, void *buf, u64 
 /* The value of a line of VMCOREINFO, to be freed; or NULL */
 char *blackbox_kdump__vmcoreinfo(struct blackbox_kdump *kdump, const char *key)
 {
-	char *value = NULL;
+	const char *value;
+	char *name, *copy = NULL;
 
-	return kdump_vmcoreinfo_line(kdump->ctx, key, &value) == KDUMP_OK ? value : NULL;
+	if (asprintf(&name, "linux.vmcoreinfo.lines.%s", key) < 0)
+		return NULL;
+	if (kdump_get_string_attr(kdump->ctx, name, &value) == KDUMP_OK)
+		copy = strdup(value);
+	free(name);
+	return copy;
 }

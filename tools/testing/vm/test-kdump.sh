@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A machine with a crash kernel dies under load. What perf data recover reads of it is the same,
+# byte for byte, whatever the memory was saved as: /proc/vmcore as the crash kernel finds it, what
+# makedumpfile makes of that, a raw dump, and the region after the next boot.
+#
+# usage: test-kdump.sh		on the host
+#	 test-kdump.sh guest	in the guest
+#
+# The boots, all of one machine, and how each of them ends:
+#
+#	1  panic in a task	the crash kernel starts, in memory of its own
+#	2  reset		that is the crash kernel: it saves the memory
+#	3  the end		the image in the region is read
+#
+# The crash kernel is the same kernel with the same init. Its command line is that of the first
+# one, with reserve_mem= and perf_persistent=: a crash kernel must leave the region alone.
+#
+# What was saved is recovered on the host, where reading it takes less time.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/test-blackbox.sh
+. "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
+
+# shellcheck disable=SC2034 # test-blackbox.sh uses these
+BOOTS=3 MACHINE_MIB=640
+# shellcheck disable=SC2034,SC2054 # the commas are the parameters'
+PARAMS=(
+	crashkernel=160M
+	reserve_mem=8M:4096:box
+	perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
+	nokaslr
+)
+# What makedumpfile can be built without. By the name of its option
+declare -A COMPRESSION=([c]=zlib [l]=lzo [p]=snappy [z]=zstd)
+
+load_crash_kernel()
+{
+	local root=/tmp/root
+	mkdir -p $root
+	cp "$BUILD/vm/init" $root/init
+	cp /run/vm/cmd $root/cmd
+	env | grep -E '^(PATH|HOME|TERM|LANG|TOP|VARIANT|ACCEL|SMP|TEST_MACHINE|OUT)=' >$root/job
+	(cd $root && find . | cpio -o -H newc --quiet -R 0:0) >/tmp/initrd || return 1
+	kexec -p "$BUILD/$VARIANT/bzImage" --initrd=/tmp/initrd \
+		--append="$(cat /proc/cmdline) nr_cpus=1" &&
+		[ "$(cat /sys/kernel/kexec_crash_loaded)" = 1 ]
+}
+
+boot_1()
+{
+	tap_run "the session records in the region" is_recording
+	tap_run "its notes are stored" perf data note -q box
+	tap_run "a crash kernel is loaded" load_crash_kernel
+}
+
+death_1()
+{
+	start_load 1
+	echo c >/proc/sysrq-trigger
+}
+
+is_crash_kernel()
+{
+	[ -e /proc/vmcore ] && grep -q 'elfcorehdr=' /proc/cmdline
+}
+
+# It has the parameters and heeds none of them.
+ignores_regions()
+{
+	local said
+	grep -q 'reserve_mem=.* perf_persistent=box:.*@box' /proc/cmdline || return 1
+	said=$(dmesg | grep 'perf_persistent: ')
+	if [ -n "$said" ] || [ -e $DEVICE/sessions/box ] || ! holds_nothing; then
+		echo "$said"
+		ls $DEVICE/sessions $LAST
+		return 1
+	fi
+}
+
+# saves COMPRESSION: by makedumpfile, with all that it can leave out left out
+saves()
+{
+	if makedumpfile -v 2>&1 | grep -q "^${COMPRESSION[$1]}.*disabled"; then
+		echo "skip: makedumpfile was built without ${COMPRESSION[$1]}"
+		return 2
+	fi
+	makedumpfile "-$1" -d 31 /proc/vmcore "$OUT/dump.${COMPRESSION[$1]}"
+}
+
+saves_flattened()
+{
+	makedumpfile -F "${@:2}" -d 31 /proc/vmcore >"$OUT/dump.$1"
+}
+
+boot_2()
+{
+	tap_run "the crash kernel runs" is_crash_kernel
+	tap_run "it ignores regions and boot sessions" ignores_regions
+	tap_run "a raw dump is saved" ask save
+	tap_run "the vmcore is saved" cp /proc/vmcore "$OUT/dump.vmcore"
+	tap_run "makedumpfile saves it, zlib" saves c
+	tap_run "makedumpfile saves it, lzo" saves l
+	tap_run "makedumpfile saves it, snappy" saves p
+	tap_run "makedumpfile saves it, zstd" saves z
+	tap_run "makedumpfile saves it as a core file" \
+		makedumpfile -E -d 31 /proc/vmcore "$OUT/dump.core"
+	tap_run "makedumpfile saves it flattened" saves_flattened flat -l
+	tap_run "makedumpfile saves a core file flattened" saves_flattened flat-core -E
+}
+
+# It restarts at the end of its command, as any machine of the tests.
+unset -f death_2
+
+boot_3()
+{
+	tap_run "panic: the records are whole, up to the end" finds 0 1 dead
+	tap_run "panic: the reason and the tasks are told" tells_death "sysrq triggered crash"
+	tap_run "panic: perf recovers each record" recovers
+	cat $LAST/box.0 >"$OUT/image"
+	ask stop
+}
+
+# recovered FILE: what perf recovers of it on the host
+recovered()
+{
+	"$BUILD/patched/bin/perf" data recover -q -f -o "$OUT/$1.data" "$OUT/$1"
+}
+
+# The recording, and what is said of it but for its name
+is_same_death()
+{
+	recovered "$1" && cmp "$OUT/image.data" "$OUT/$1.data" &&
+		diff <(sed 's/image\.data/FILE/' "$OUT/image.data.json") \
+			<(sed "s/$1\.data/FILE/" "$OUT/$1.data.json")
+}
+
+reads()
+{
+	local file samples
+	tap_run "the region after the reboot is recovered" recovered image
+	samples=$("$BUILD/base/bin/perf" script -i "$OUT/image.data" -F event 2>/dev/null | wc -l)
+	tap_run "it has samples" test "$samples" -gt 1000
+	for file in memory dump.{vmcore,zlib,lzo,snappy,zstd,core,flat,flat-core}; do
+		if [ ! -e "$OUT/$file" ] && [[ $file == *.snappy || $file == *.zstd ]]; then
+			tap_skip "the same records: $file" "it was not saved"
+			continue
+		fi
+		tap_run "the same records: $file" is_same_death "$file"
+	done
+	tap_end
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	OUT=${OUT:-$BUILD/out/kdump}
+	export OUT TIMEOUT=${TIMEOUT:-500}
+	rm -f "$OUT"/{dump,image,memory}*
+	# The plan comes at the end, with the tests on the host.
+	(host) | grep -v '^1\.\.' || exit 1
+	read -r TAP_N TAP_BAD <"$OUT/count"
+	reads || exit 1
+	# More than 1 GB
+	rm -f "$OUT"/{dump,memory}*
+fi
