@@ -869,10 +869,11 @@ static void make_split_file(struct split_file *file)
 	};
 	file->phdrs[3] = (Elf64_Phdr) {
 		.p_type = PT_LOAD, .p_offset = at + 3 * BOX_PAGE,
-		.p_paddr = BOX_PHYS + 3 * BOX_PAGE, .p_filesz = end - 3 * BOX_PAGE, .p_memsz = end - 3 * BOX_PAGE,
+		.p_paddr = BOX_PHYS + 3 * BOX_PAGE,
+		.p_filesz = end - 3 * BOX_PAGE, .p_memsz = end - 3 * BOX_PAGE,
 	};
 	file->note = (Elf64_Nhdr) { .n_namesz = sizeof("VMCOREINFO"), .n_descsz = 24 };
-	strcpy(file->name, "VMCOREINFO");
+	memcpy(file->name, "VMCOREINFO", sizeof("VMCOREINFO"));
 	memcpy(file->info, "A=12\nAB=zz\nB=1f\nB=2c0\nA", 24);
 }
 

@@ -150,7 +150,7 @@ test_dumps()
 	only flat flat.out{,.json} image log memory out{,.json}
 	head -c 100000 flat >short
 	refuses 'short is a flattened dump that ends too early' short
-	TMPDIR=/nowhere refuses 'cannot be put in order in TMPDIR: No such file.*makedumpfile -R' flat
+	TMPDIR=/nowhere refuses 'in order in TMPDIR: No such file.*makedumpfile -R' flat
 	{ printf 'KDUMP   '; head -c 65536 /dev/zero; } >kdump
 	if perf version --build-options | grep -q 'libkdumpfile: \[ *on'; then
 		refuses 'compressed dump cannot be read: .*saved in another way' kdump
