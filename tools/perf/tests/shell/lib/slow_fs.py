@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-A file system in memory that can be held up: one directory, spoken to through /dev/fuse
+A file system in memory that can be held up, and can fail: one directory, spoken to through
+/dev/fuse
 
 usage: slow_fs.py MOUNTPOINT CONTROL
 
 CONTROL is a file with "OPERATION SECONDS". The next such operation, and all that come behind
 it, are held up for that long, or until CONTROL is gone. After that CONTROL is empty, and the
 line "held OPERATION" is printed. Operations: see NAMES.
+
+With "OPERATION ERROR N", such as "write EIO 2", that operation returns the error, but for the
+first N of them. After that CONTROL is empty, and the line "failed OPERATION" is printed.
 """
 import ctypes
 import errno
@@ -169,6 +173,24 @@ class SlowFs:
         except FileNotFoundError:
             pass
 
+    def fail(self, opcode):
+        """The error that is wanted now, or 0"""
+        try:
+            with open(self.control, encoding='utf-8') as f:
+                words = f.read().split()
+            if len(words) != 3 or NAMES.get(opcode) != words[0]:
+                return 0
+            skip = int(words[2])
+            with open(self.control, 'w', encoding='utf-8') as f:
+                if skip:
+                    print(words[0], words[1], skip - 1, file=f)
+            if skip:
+                return 0
+            print('failed', words[0], flush=True)
+            return getattr(errno, words[1])
+        except FileNotFoundError:
+            return 0
+
     def serve(self, fd):
         """Until it is unmounted"""
         while True:
@@ -182,9 +204,10 @@ class SlowFs:
             if opcode in NO_REPLY:
                 continue
             self.hold(opcode)
-            error, out = 0, b''
+            error, out = -self.fail(opcode), b''
             try:
-                out = self.answer(opcode, node_id, request[40:])
+                if not error:
+                    out = self.answer(opcode, node_id, request[40:])
             except KeyError:
                 error = -errno.ENOENT
             except OSError as e:

@@ -841,6 +841,11 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	if (err)
 		pr_err("Cannot write the manifest of %s: %s\n", result->path,
 		       strerror(-err));
+	/* What was lost is told in the manifest alone: without it there is no dump. */
+	if (err && !request->last) {
+		unlink(result->path);
+		goto out;
+	}
 	dump__sync_directory(result->path);
 	err = 0;
 	result->events = d.m.events;
