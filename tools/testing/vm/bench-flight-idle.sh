@@ -102,8 +102,8 @@ table()
 			s = order[i]
 			missed = cpu[s] > 1 || (own[s] > 1 && own[s] * events[s] / 100 > 2 * secs)
 			bad += missed
-			printf "%-12s %10.4f %10.4f %10d %4d%s\n", s, cpu[s], own[s], events[s], n[s],
-				(missed ? "  MISSED" : "")
+			printf "%-12s %10.4f %10.4f %10d %4d%s\n", s, cpu[s], own[s],
+				events[s], n[s], (missed ? "  MISSED" : "")
 		}
 		exit !sets || bad
 	}'

@@ -78,8 +78,8 @@ has_all_numbers()
 		        through.append(number)
 		        before += time < float(sys.argv[2]) - 1
 		gaps = sum(b != a + 1 for a, b in zip(through, through[1:]))
-		print(len(through), "numbers through the sleep,", before, "before it,", gaps, "gaps;",
-		      {cpu: len(n) for cpu, n in late.items()}, "behind it")
+		print(len(through), "numbers through the sleep,", before, "before it,")
+		print(gaps, "gaps;", {cpu: len(n) for cpu, n in late.items()}, "behind it")
 		for cpu in map(int, open(sys.argv[3]).read().split()):
 		    if late.get(cpu) != list(range(1900000000, 1900000200)):
 		        sys.exit("CPU %d lacks some" % cpu)
@@ -172,7 +172,8 @@ triggers_do_not_fire()
 {
 	local dumps
 
-	start_recorder "$TMP/t" -M 4M -a -e cpu-clock/freq=99/ --trigger "signal,cooldown=${LONG}s" \
+	start_recorder "$TMP/t" -M 4M -a -e cpu-clock/freq=99/ \
+		--trigger "signal,cooldown=${LONG}s" \
 		--trigger "socket:$TMP/sock" --trigger psi/resource=cpu,some,over=9s,window=10s/ \
 		--trigger psi/resource=io,some,over=9s,window=10s/ \
 		--trigger 'cpu/busy,over=97%,for=5s/' --trigger hung --trigger lockup \
