@@ -1,0 +1,251 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A guest records and panics, QEMU dumps its memory, and vmcore-blackbox.py looks for the ring
+# buffers in the dump.
+#
+# usage: test-drgn.sh		on the host
+#	 test-drgn.sh guest	in the guest
+#
+# The guest has a busy program and three recorders: an unmodified perf with backward buffers,
+# another one with forward buffers, and a persistent session, which no process has open. A task
+# gives itself the names marker-0, marker-1 and so on: each is a record of all three. There are
+# more than the backward buffer holds, and fewer than the forward one does.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/tap.sh
+. "${BASH_SOURCE[0]%/*}/tap.sh"
+
+SCRIPT=$TOP/tools/perf/examples/flight/vmcore-blackbox.py
+# drgn is of Debian, for Debian's Python.
+PYTHON=/usr/bin/python3
+VMLINUX=$BUILD/patched/kernel/vmlinux
+BASE=$BUILD/base/bin/perf
+PERF=$BUILD/patched/bin/perf
+MARKERS=4000
+# No ACPI tells the guest where to put the address of VMCOREINFO.
+PARAMS="panic=0 qemu_fw_cfg.ioport=12@0x510:0:1:4"
+
+# eventually SECONDS COMMAND...: waits until a command succeeds
+eventually()
+{
+	local tries
+	for ((tries = $1 * 5; tries > 0; tries--)); do
+		! "${@:2}" || return 0
+		sleep 0.2
+	done
+	return 1
+}
+
+# In the guest
+
+# start_recorder OPTION...: until its buffers are mapped
+start_recorder()
+{
+	"$BASE" record -q -a -e task:task_rename -e cpu-clock/freq=200/ "$@" &
+	eventually 60 grep -q 'perf_event' /proc/$!/maps
+}
+
+guest()
+{
+	local i
+	# No record of a buffer names it.
+	taskset -c 0 "$OUT/looper" test -w noploop 600 &
+	start_recorder --overwrite -m 256K -o /tmp/backward.data || return
+	start_recorder -g -m 2M -o /tmp/forward.data || return
+	"$PERF" record -q -P kept -m 1M -e task:task_rename -a || return
+	taskset -pc 1 $BASHPID >/dev/null
+	for ((i = 0; i < MARKERS; i++)); do
+		printf 'marker-%d' $i >/proc/self/comm
+	done
+	echo c >/proc/sysrq-trigger
+}
+
+# On the host
+
+# qmp COMMAND...: each the name of a QMP command, and its arguments
+qmp()
+{
+	local command
+	{
+		echo '{"execute": "qmp_capabilities"}'
+		for command; do
+			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
+		done
+	} | timeout 100 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
+}
+
+has_died()
+{
+	grep -q 'end Kernel panic' "$OUT/console" 2>/dev/null || ! kill -0 "$1" 2>/dev/null
+}
+
+# The machine stands still after its panic, until its memory is saved.
+dump()
+{
+	local vm
+	cp "$BASE" "$OUT/looper"
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 MEM=512M ICOUNT='' \
+		ACCEL=single APPEND="$PARAMS" CONSOLE=$OUT/console \
+		QEMU_EXTRA="-device vmcoreinfo -qmp unix:$OUT/qmp,server=on,wait=off" \
+		"$TOP/tools/testing/vm/vm.sh" >"$OUT/vm.log" 2>&1 &
+	vm=$!
+	eventually "$TIMEOUT" has_died $vm
+	qmp "stop " "dump-guest-memory \"paging\": false, \"protocol\": \"file:$OUT/vmcore\"" \
+		"quit "
+	wait $vm
+	if [ ! -s "$OUT/vmcore" ] || ! grep -q 'sysrq triggered crash' "$OUT/console"; then
+		cat "$OUT/vm.log"
+		return 1
+	fi
+}
+
+find_buffers()
+{
+	"$PYTHON" "$SCRIPT" "$OUT/vmcore" "$VMLINUX" "$@"
+}
+
+# The sessions of two processes and the one that no process has
+lists()
+{
+	find_buffers --list >"$OUT/list" || return 1
+	cat "$OUT/list"
+	[ "$(grep -cE '^perf-[0-9]+ .*task:task_rename' "$OUT/list")" = 2 ] &&
+		grep -qE '^kept +- +[0-9]+ .*task:task_rename' "$OUT/list"
+}
+
+recovers()
+{
+	find_buffers "$OUT/image" && [ "$(stat -c %a "$OUT/image")" = 600 ] &&
+		"$PERF" data recover -o "$OUT/perf.data" "$OUT/image"
+}
+
+# The file of a session: its name, or how many KiB its buffers have
+file_of()
+{
+	local name
+	name=$(awk -v what="$1" '/task_rename/ && ($1 == what || $5 == what) { print $1 }' \
+		"$OUT/list")
+	[ -n "$name" ] && echo "$OUT/perf.data.$name"
+}
+
+# numbers_of FILE: those of the markers, in the order of their records
+numbers_of()
+{
+	"$BASE" script -G -i "$1" -F event,trace 2>"$OUT/complaints" |
+		sed -nE 's/.*task_rename:.* newcomm=marker-([0-9]+) .*/\1/p'
+}
+
+# has_markers SESSION FROM TO: the oldest marker is between these, the newest is the last one, and
+# none is missing in between. Of the buffers no more was dropped than a record that was cut.
+has_markers()
+{
+	local file
+	file=$(file_of "$1") && numbers_of "$file" >"$OUT/numbers" || return 1
+	awk -v from="$2" -v to="$3" -v last=$((MARKERS - 1)) '
+		NR == 1 { first = $1 }
+		NR > 1 && $1 != old + 1 { print "after " old " comes " $1; bad = 1 }
+		{ old = $1 }
+		END {
+			print "markers from " first " to " old
+			exit bad || first < from || first > to || old != last
+		}' "$OUT/numbers" || { cat "$OUT/complaints"; return 1; }
+	awk '/"reason": .*"bytes":/ { gsub(",", ""); if ($5 >= 256) { print; bad = 1 } }
+	     END { exit bad }' "$file.json"
+}
+
+build_id()
+{
+	"$BASE" buildid-list -i "$1"
+}
+
+# Task, mapping and build-id come from the dump alone.
+names_program()
+{
+	local file
+	file=$(file_of 512) || return 1
+	"$BASE" script -i "$file" -F comm,ip,sym,dso -G >"$OUT/text" 2>"$OUT/complaints"
+	grep -m1 -E "^ *looper +[0-9a-f]+ noploop \\($OUT/looper\\)" "$OUT/text" &&
+		"$BASE" script -i "$file" --show-mmap-events 2>/dev/null |
+			grep -F "<$(build_id "$OUT/looper")>" | grep -m1 -E "r-xp $OUT/looper$"
+}
+
+# The kernel's own symbols, at the address where it ran
+names_kernel()
+{
+	local file
+	file=$(file_of 4096) || return 1
+	"$BASE" script -i "$file" -k "$VMLINUX" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
+	grep -m1 -E '^\s+[0-9a-f]+ __set_task_comm' "$OUT/text"
+}
+
+tells_death()
+{
+	local json
+	json=$(file_of 512).json || return 1
+	grep -E '"reason": "sysrq triggered crash"' "$json" &&
+		grep -E '"trigger_comm": "marker-'$((MARKERS - 1))'"' "$json" &&
+		grep -E '"trigger_cpu": 1,' "$json" &&
+		grep -E '"unresolved": 0,' "$json" && grep -E '"formats_unknown": 0,' "$json"
+}
+
+selects()
+{
+	find_buffers --list --comm kept >"$OUT/selected" || return 1
+	cat "$OUT/selected"
+	[ "$(wc -l <"$OUT/selected")" = 2 ] && grep -q '^kept ' "$OUT/selected"
+}
+
+# says PATTERN COMMAND...: it fails with such a message of one line
+says()
+{
+	! "$PYTHON" "$SCRIPT" "${@:2}" >"$OUT/said" 2>&1 && cat "$OUT/said" &&
+		[ "$(wc -l <"$OUT/said")" = 1 ] && grep -qE -e "$1" "$OUT/said"
+}
+
+refuses()
+{
+	head -c $((1 << 20)) /dev/zero >"$OUT/zeros"
+	says 'is no kernel with debug information: take' "$OUT/vmcore" \
+		"$BUILD/base/kernel/vmlinux" --list &&
+		says 'is no kernel with debug information' "$OUT/vmcore" "$OUT/zeros" --list &&
+		says 'zeros cannot be read: not an ELF core file' "$OUT/zeros" "$VMLINUX" --list &&
+		says 'missing cannot be read: No such file' "$OUT/missing" "$VMLINUX" --list &&
+		says 'No event has a ring buffer' "$OUT/vmcore" "$VMLINUX" --pid 1 "$OUT/none" &&
+		says 'cannot be written: No such file' "$OUT/vmcore" "$VMLINUX" "$OUT/no/such" &&
+		[ ! -e "$OUT/none" ]
+}
+
+host()
+{
+	mkdir -p "$OUT"
+	rm -rf "${OUT:?}"/*
+	if ! "$PYTHON" -c 'import drgn' 2>/dev/null; then
+		tap_skip "ring buffers in a memory dump" "there is no python3-drgn: run 'make deps'"
+		tap_end
+		return
+	fi
+	tap_run "a machine dies, and its memory is saved" dump
+	tap_run "all recorders are listed" lists
+	tap_run "an image is written and recovered" recovers
+	tap_run "backward buffer: it has each of the newest records" has_markers 512 1 3000
+	tap_run "forward buffer: it has each record" has_markers 4096 0 0
+	tap_run "session that no process has: it has each record" has_markers kept 0 0
+	tap_run "an unmodified perf names the program and its function" names_program
+	tap_run "and the functions of the kernel" names_kernel
+	tap_run "the manifest tells the death" tells_death
+	tap_run "one session is chosen" selects
+	tap_run "what cannot be read is refused in a sentence" refuses
+	rm -f "$OUT"/{vmcore,image,looper,zeros}
+	tap_end
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	OUT=${OUT:-$BUILD/out/drgn}
+	TIMEOUT=${TIMEOUT:-$((90 * ${SLACK:-5}))}
+	export OUT TIMEOUT
+	host
+fi
