@@ -371,8 +371,8 @@ class Kernel:
     # The end of the kernel
 
     def now(self):
-        """The last moment that the kernel knows, by perf's clock, and the same by the others;
-        exact to a tick."""
+        """The last tick that the kernel has counted, by perf's clock, and the same by the
+        others. The newest records may be some ticks later."""
         clock = 0
         for cpu in self.cpus:
             queue = per_cpu(self.prog['runqueues'], cpu)
