@@ -9,9 +9,11 @@
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
 void perf_blackbox_panic(const char *message);
 void perf_blackbox_crash(void);
+void perf_blackbox_vmcoreinfo(void);
 #else
 static inline void perf_blackbox_panic(const char *message) { }
 static inline void perf_blackbox_crash(void) { }
+static inline void perf_blackbox_vmcoreinfo(void) { }
 #endif
 
 #endif /* _LINUX_PERF_BLACKBOX_H */

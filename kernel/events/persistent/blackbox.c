@@ -34,6 +34,8 @@
  * region belong to no allocator: they are reserved, keep their first reference forever, and
  * are charged to nobody. Their number is limited by the size of the region.
  *
+ * A session in no region is entered in the scattered image: see blackbox_scattered.c.
+ *
  * An image is LIVE while there is a session in it. Without one it is CLEAN: nothing is lost
  * with it.
  *
@@ -63,15 +65,12 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/trace_events.h>
-#include <linux/uidgid.h>
 
 #include "blackbox.h"
 
 /* Each slot for notes takes this part of the image, but at least and at most so much. */
 #define PERF_BLACKBOX_NOTES_PART	16
 #define PERF_BLACKBOX_NOTES_MIN		SZ_16K
-#define PERF_BLACKBOX_NOTES_MAX		SZ_4M
 
 static struct perf_blackbox *to_box(const struct perf_rb_memory *memory)
 {
@@ -148,18 +147,10 @@ static void perf_blackbox_publish_rb(struct perf_blackbox *box, struct perf_buff
 {
 	struct perf_blackbox_buffer *buffer = perf_blackbox_buffer(box, nr);
 
-	/* Members write backward, see perf_persistent_check_event(). */
-	buffer->cpu = cpu;
-	buffer->flags = PERF_BLACKBOX_BUFFER_BACKWARD;
+	perf_blackbox_fill_buffer(buffer, rb, cpu);
 	buffer->rb = perf_blackbox_offset(box, rb);
 	buffer->user_page = perf_blackbox_offset(box, rb->user_page);
 	buffer->data = perf_blackbox_offset(box, rb->data_pages[0]);
-	buffer->data_size = perf_data_size(rb);
-	buffer->rb_size = sizeof(*rb);
-	buffer->rb_head = offsetof(struct perf_buffer, head);
-	buffer->rb_nest = offsetof(struct perf_buffer, nest);
-	buffer->rb_lost = offsetof(struct perf_buffer, lost);
-	buffer->rb_paused = offsetof(struct perf_buffer, paused);
 	perf_blackbox_publish_entry(buffer, sizeof(*buffer));
 }
 
@@ -285,6 +276,7 @@ static int perf_blackbox_set_up(struct perf_blackbox *box)
 	box->heap = perf_blackbox_at(box, super->heap);
 	box->heap_pages = (box->size - super->heap) >> PAGE_SHIFT;
 	box->used_pages = perf_blackbox_alloc_bitmap(box->heap_pages);
+	box->tasks = perf_blackbox_at(box, super->tasks);
 	box->max_tasks = super->max_tasks;
 	box->max_buffers = super->max_buffers;
 	box->max_events = super->max_events;
@@ -294,11 +286,6 @@ static int perf_blackbox_set_up(struct perf_blackbox *box)
 	if (!box->used_pages || !box->used_sessions || !box->used_events || !box->buffers)
 		return -ENOMEM;
 	return 0;
-}
-
-static void perf_blackbox_mark_clean(struct perf_blackbox *box)
-{
-	cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_LIVE, PERF_BLACKBOX_CLEAN);
 }
 
 /* The image of this boot in a region; made for the first session there */
@@ -392,24 +379,23 @@ static int perf_blackbox_add_session(struct perf_blackbox *box,
 		box->notes_end[nr] = (struct perf_blackbox_notes_end) { };
 
 	session = perf_blackbox_session(box, nr);
-	session->id = s->id;
-	session->owner_uid = from_kuid(&init_user_ns, s->owner);
-	perf_blackbox_now(&session->clock);
+	perf_blackbox_fill_session(session, s);
 	session->notes = perf_blackbox_offset(box, notes);
 	session->notes_size = slot;
-	strscpy_pad(session->name, s->name, sizeof(session->name));
 	perf_blackbox_publish_entry(session, sizeof(*session));
 
 	s->box = box;
 	s->box_entry = nr;
-	cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_CLEAN, PERF_BLACKBOX_LIVE);
+	scoped_guard(spinlock_bh, &box->lock)
+		perf_blackbox_add_to_nr(box, 1);
 	return 0;
 }
 
 /**
  * perf_blackbox_place - place a session in a region
  * @s: the session, without events
- * @label: the region's label
+ * @label: the region's label, or NULL: the session stays in the kernel's memory, and is entered
+ *	in the scattered image
  *
  * Context: perf_persistent_mutex is held; may sleep.
  * Return: 0; -ENODEV if there is no such region, -EBUSY if it is full of what kernels left at
@@ -424,6 +410,8 @@ int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
+	if (!label)
+		return perf_blackbox_enter(s);
 	if (perf_blackbox_has_died())
 		return -ESHUTDOWN;
 
@@ -457,7 +445,7 @@ const char *perf_blackbox_label(struct perf_persistent_session *s)
 }
 
 /**
- * perf_blackbox_remove - remove a session from its region
+ * perf_blackbox_remove - remove a session from its image
  * @s: the session, which has no members and no files any more
  *
  * Context: may sleep.
@@ -467,6 +455,7 @@ void perf_blackbox_remove(struct perf_persistent_session *s)
 	struct perf_blackbox_session *session;
 	struct perf_blackbox *box = s->box;
 
+	perf_blackbox_drop(s);
 	if (!box || perf_blackbox_has_died())
 		return;
 
@@ -476,8 +465,7 @@ void perf_blackbox_remove(struct perf_persistent_session *s)
 	perf_blackbox_free_pages(box, perf_blackbox_at(box, session->notes),
 				 2 * session->notes_size >> PAGE_SHIFT);
 	__clear_bit(s->box_entry, box->used_sessions);
-	if (bitmap_empty(box->used_sessions, PERF_BLACKBOX_MAX_SESSIONS))
-		perf_blackbox_mark_clean(box);
+	perf_blackbox_add_to_nr(box, -1);
 	spin_unlock_bh(&box->lock);
 }
 
@@ -492,31 +480,9 @@ const struct perf_rb_memory *perf_blackbox_memory(struct perf_persistent_session
 	return s->box ? &s->box->memory : &perf_rb_kernel_memory;
 }
 
-static void perf_blackbox_name_event(struct perf_event *event, struct perf_blackbox_event *entry)
-{
-	strscpy_pad(entry->pmu, event->pmu->name ?: "", sizeof(entry->pmu));
-	memset(entry->name, 0, sizeof(entry->name));
-#ifdef CONFIG_EVENT_TRACING
-	if (event->tp_event)
-		snprintf(entry->name, sizeof(entry->name), "%s:%s",
-			 event->tp_event->class->system, trace_event_name(event->tp_event));
-#endif
-}
-
-/* Pointers of the creator, and of the kernel, mean nothing to a reader. */
-static void perf_blackbox_copy_attr(struct perf_event *event, struct perf_blackbox_event *entry)
-{
-	struct perf_event_attr attr;
-
-	perf_persistent_copy_attr(event, &attr);
-	memset(entry->attr, 0, sizeof(entry->attr));
-	memcpy(entry->attr, &attr, sizeof(attr));
-	entry->attr_size = sizeof(attr);
-}
-
 /**
- * perf_blackbox_join - enter an event in the directory
- * @pe: the member, whose buffer lies in the region of its session, or elsewhere
+ * perf_blackbox_join - enter an event in the image that has its session
+ * @pe: the member; if its buffer lies elsewhere than its session, it is left out
  *
  * Without a free entry, the event is left out, which is logged.
  *
@@ -528,7 +494,8 @@ void perf_blackbox_join(struct perf_persistent_event *pe)
 	struct perf_blackbox_event *entry;
 	u32 nr;
 
-	pe->box_entry = PERF_BLACKBOX_NO_ENTRY;
+	if (!box)
+		perf_blackbox_enter_event(pe);
 	if (!box || pe->rb->memory != &box->memory)
 		return;
 
@@ -544,30 +511,34 @@ void perf_blackbox_join(struct perf_persistent_event *pe)
 	}
 
 	entry = perf_blackbox_event(box, nr);
-	entry->id = pe->event->id;
 	entry->session = pe->session->box_entry;
 	entry->buffer = perf_blackbox_rb_nr(box, pe->rb);
-	entry->cpu = pe->cpu;
-	entry->index = pe->index;
-	perf_blackbox_name_event(pe->event, entry);
-	perf_blackbox_copy_attr(pe->event, entry);
+	perf_blackbox_fill_event(entry, pe);
 	perf_blackbox_publish_entry(entry, sizeof(*entry));
-	pe->box_entry = nr;
+	pe->box_event = entry;
 }
 
 /**
- * perf_blackbox_leave - remove an event from the directory
+ * perf_blackbox_leave - remove an event from its image
  * @pe: the member, by its last user
+ *
+ * Context: may sleep.
  */
 void perf_blackbox_leave(struct perf_persistent_event *pe)
 {
 	struct perf_blackbox *box = pe->session->box;
 
-	if (!box || pe->box_entry == PERF_BLACKBOX_NO_ENTRY || perf_blackbox_has_died())
+	if (!pe->box_event)
+		return;
+	if (!box) {
+		perf_blackbox_leave_event(pe);
+		return;
+	}
+	if (perf_blackbox_has_died())
 		return;
 
 	spin_lock_bh(&box->lock);
-	perf_blackbox_clear_entry(perf_blackbox_event(box, pe->box_entry));
-	__clear_bit(pe->box_entry, box->used_events);
+	perf_blackbox_clear_entry(pe->box_event);
+	__clear_bit(pe->box_event - perf_blackbox_event(box, 0), box->used_events);
 	spin_unlock_bh(&box->lock);
 }

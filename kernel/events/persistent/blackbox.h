@@ -8,6 +8,7 @@
  *	----------------------------------------------------------------------------
  *	blackbox.c		a session in a region; memory of its ring buffers
  *	   |	blackbox_notes.c	notes that user space leaves with a session
+ *	   |	blackbox_scattered.c	a session in the kernel's memory, for crash dumps
  *	   |	blackbox_death.c	the last act of the kernel, and its orderly end
  *	   |	blackbox_last.c		regions: what earlier boots left there
  *	   |	   |
@@ -19,6 +20,7 @@
 #include <linux/crc32.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_blackbox.h>
@@ -61,6 +63,9 @@ struct perf_blackbox_region {
 /* Directory of sessions in an image */
 #define PERF_BLACKBOX_MAX_SESSIONS	16
 
+/* A slot for notes has at most so many bytes. */
+#define PERF_BLACKBOX_NOTES_MAX		SZ_4M
+
 /**
  * struct perf_blackbox_notes_end - how far the notes of a session are written
  * @seq: number of the current base, 0 if there is none
@@ -74,16 +79,18 @@ struct perf_blackbox_notes_end {
 };
 
 /**
- * struct perf_blackbox - the image of this boot in a region
+ * struct perf_blackbox - an image of this boot
  * @memory: of ring buffers in the image
  * @entry: on the list of images of this boot; never removed
- * @region: the region
+ * @region: the region; NULL for the scattered image, which has no members behind @nr_sessions
  * @super: start of the image
- * @size: of the image in bytes
+ * @size: of the image in bytes; of its root, if it is scattered
+ * @tasks: table of tasks
  * @max_tasks: size of the table of tasks; this and the next two as in @super, which may be
  *	       damaged at the death of the kernel
  * @max_buffers: size of the directory of buffers
  * @max_events: size of the directory of events
+ * @nr_sessions: sessions in the image; read without a lock at the death of the kernel
  * @lock: protects the members below and the directory in the image; taken in softirq
  *	  context by perf_blackbox_free_rb()
  * @heap: start of the heap
@@ -102,9 +109,11 @@ struct perf_blackbox {
 	struct perf_blackbox_region	*region;
 	struct perf_blackbox_super	*super;
 	size_t				size;
+	struct perf_blackbox_task	*tasks;
 	u32				max_tasks;
 	u32				max_buffers;
 	u32				max_events;
+	unsigned int			nr_sessions;
 	/* the members below, and the directory in the image */
 	spinlock_t			lock;
 	void				*heap;
@@ -116,6 +125,43 @@ struct perf_blackbox {
 	/* writers of notes, and @notes_end */
 	struct mutex			notes_lock;
 	struct perf_blackbox_notes_end	notes_end[PERF_BLACKBOX_MAX_SESSIONS];
+};
+
+/**
+ * struct perf_blackbox_slot - a slot for notes of a session in the kernel's memory
+ * @bytes: the slot
+ * @size: of it in bytes; 0: there is none
+ * @pages: parts with the addresses of its pages
+ * @memory: what the memory cgroup of the writer is charged
+ */
+struct perf_blackbox_slot {
+	void				*bytes;
+	size_t				size;
+	struct perf_blackbox_part	*pages;
+	struct perf_persistent_memory	memory;
+};
+
+/**
+ * struct perf_blackbox_parts - the parts of the scattered image that describe a session
+ * @entry: on the list of these sessions
+ * @session: the part of the session
+ * @lock: protects the members below, and the parts of the events and notes
+ * @events: the newest part of its events, which leads to the others, or NULL
+ * @nr_free: free entries in these
+ * @slot: slots for notes
+ * @notes_end: how far they are written
+ * @rcu: for the last act, which finds this without a lock
+ */
+struct perf_blackbox_parts {
+	struct list_head		entry;
+	struct perf_blackbox_part	*session;
+	/* events and notes */
+	struct mutex			lock;
+	struct perf_blackbox_part	*events;
+	unsigned int			nr_free;
+	struct perf_blackbox_slot	slot[2];
+	struct perf_blackbox_notes_end	notes_end;
+	struct rcu_head			rcu;
 };
 
 static inline u32 perf_blackbox_crc(const void *data, size_t size)
@@ -133,22 +179,27 @@ static inline u64 perf_blackbox_offset(const struct perf_blackbox *box, const vo
 	return addr - (void *)box->super;
 }
 
-/* perf_persistent_event::box_entry: the event has none */
-#define PERF_BLACKBOX_NO_ENTRY	(~0U)
-
 /* Notes of the kernel image, with its build-id; from its linker script */
 extern const u8 __start_notes[], __stop_notes[];
 
 /* blackbox_image.c */
 struct perf_blackbox_life *perf_blackbox_life(struct perf_blackbox_super *super);
 struct perf_blackbox_death *perf_blackbox_death(struct perf_blackbox *box);
-struct perf_blackbox_task *perf_blackbox_tasks(struct perf_blackbox *box);
 struct perf_blackbox_session *perf_blackbox_session(struct perf_blackbox *box, u32 nr);
 struct perf_blackbox_buffer *perf_blackbox_buffer(struct perf_blackbox *box, u32 nr);
 struct perf_blackbox_event *perf_blackbox_event(struct perf_blackbox *box, u32 nr);
 void perf_blackbox_now(struct perf_blackbox_clock *clock);
 bool perf_blackbox_valid(const struct perf_blackbox_super *super, phys_addr_t phys, size_t room);
 int perf_blackbox_format(struct perf_blackbox_region *region, phys_addr_t phys, size_t size);
+void perf_blackbox_format_root(void *root, phys_addr_t phys, u32 max_tasks);
+void perf_blackbox_mark_clean(struct perf_blackbox *box);
+void perf_blackbox_add_to_nr(struct perf_blackbox *box, int nr);
+void perf_blackbox_fill_session(struct perf_blackbox_session *session,
+				struct perf_persistent_session *s);
+void perf_blackbox_fill_event(struct perf_blackbox_event *entry,
+			      struct perf_persistent_event *pe);
+void perf_blackbox_fill_buffer(struct perf_blackbox_buffer *buffer, struct perf_buffer *rb,
+			       int cpu);
 void perf_blackbox_publish_entry(void *entry, size_t size);
 void perf_blackbox_clear_entry(void *entry);
 
@@ -157,6 +208,14 @@ struct perf_blackbox_region *perf_blackbox_find_region(const char *label);
 int perf_blackbox_add_region(const char *label);
 int perf_blackbox_choose_half(struct perf_blackbox_region *region, phys_addr_t *phys,
 			      size_t *size);
+
+/* blackbox_scattered.c */
+int perf_blackbox_enter(struct perf_persistent_session *s);
+void perf_blackbox_drop(struct perf_persistent_session *s);
+void perf_blackbox_enter_event(struct perf_persistent_event *pe);
+void perf_blackbox_leave_event(struct perf_persistent_event *pe);
+int perf_blackbox_make_slot(struct perf_blackbox_parts *parts, unsigned int nr, size_t size);
+void perf_blackbox_pause_scattered(void);
 
 /* blackbox_death.c */
 void perf_blackbox_watch(struct perf_blackbox *box);

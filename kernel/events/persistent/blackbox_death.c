@@ -37,10 +37,10 @@
  *						if it is set, STORE rb->paused = 1
  *
  * A is a full barrier, and pairs with B: either the last act pauses the buffer afterwards, or
- * THAW does, with interrupts disabled in between. A session, event or buffer that ends after A
- * keeps its entry and its memory. If its removal had begun before A, it may still lose its
- * entry, as if it had ended earlier. No session and no buffer is placed after A, and no notes
- * are taken.
+ * THAW does, with interrupts disabled in between. A session, event or buffer in a region that
+ * ends after A keeps its entry and its memory. If its removal had begun before A, it may still
+ * lose its entry, as if it had ended earlier. No session and no buffer is placed after A, and no
+ * notes are taken.
  *
  *   1. Pause the ring buffers, so that the records of the way to the end do not overwrite
  *	those of what led to it.
@@ -66,7 +66,6 @@
  * a last act may lose the newest lines: CRCs, and the checks of each record, find that.
  */
 #include <linux/atomic.h>
-#include <linux/bitmap.h>
 #include <linux/init.h>
 #include <linux/kdebug.h>
 #include <linux/libnvdimm.h>
@@ -151,7 +150,7 @@ static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind
 /* Returns false if there is no room, or the task cannot be read. */
 static bool perf_blackbox_add_task(struct perf_blackbox *box, struct task_struct *t, u32 nr)
 {
-	struct perf_blackbox_task *task = perf_blackbox_tasks(box) + nr;
+	struct perf_blackbox_task *task = box->tasks + nr;
 	char comm[TASK_COMM_LEN];
 	unsigned int flags;
 	pid_t pid, tgid;
@@ -219,7 +218,7 @@ static u32 perf_blackbox_list_tasks(struct perf_blackbox *box, bool *lost)
 /* Without one, nothing is lost with the image: the next boot need not keep it. */
 static bool perf_blackbox_has_sessions(struct perf_blackbox *box)
 {
-	return !bitmap_empty(box->used_sessions, PERF_BLACKBOX_MAX_SESSIONS);
+	return READ_ONCE(box->nr_sessions);
 }
 
 static void perf_blackbox_mark_dead(struct perf_blackbox *box, u32 kind, const char *reason)
@@ -240,11 +239,12 @@ static void perf_blackbox_name_tasks(struct perf_blackbox *box)
 	bool lost;
 	u32 nr, crc;
 
-	if (!perf_blackbox_has_sessions(box))
+	/* Another CPU may have made its first session meanwhile. */
+	if (READ_ONCE(perf_blackbox_life(box->super)->state) != PERF_BLACKBOX_DEAD)
 		return;
 
 	nr = perf_blackbox_list_tasks(box, &lost);
-	crc = perf_blackbox_crc(perf_blackbox_tasks(box), nr * sizeof(struct perf_blackbox_task));
+	crc = perf_blackbox_crc(box->tasks, nr * sizeof(struct perf_blackbox_task));
 	/* Invalid for a moment only: the reason of the death is in it. */
 	perf_blackbox_clear_entry(death);
 	death->nr_tasks = nr;
@@ -263,6 +263,7 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_pause(box);
+	perf_blackbox_pause_scattered();
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_mark_dead(box, kind, reason);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)

@@ -39,6 +39,8 @@
 #include <linux/sched/clock.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
+#include <linux/trace_events.h>
+#include <linux/uidgid.h>
 #include <linux/utsname.h>
 #include <linux/uuid.h>
 
@@ -93,11 +95,6 @@ struct perf_blackbox_death *perf_blackbox_death(struct perf_blackbox *box)
 	return perf_blackbox_at(box, PERF_BLACKBOX_DEATH_OFFSET);
 }
 
-struct perf_blackbox_task *perf_blackbox_tasks(struct perf_blackbox *box)
-{
-	return perf_blackbox_at(box, PERF_BLACKBOX_TASKS_OFFSET);
-}
-
 struct perf_blackbox_session *perf_blackbox_session(struct perf_blackbox *box, u32 nr)
 {
 	return perf_blackbox_at(box, box->super->sessions + (u64)nr * PERF_BLACKBOX_SESSION_SIZE);
@@ -127,6 +124,32 @@ void perf_blackbox_now(struct perf_blackbox_clock *clock)
 }
 
 /**
+ * perf_blackbox_mark_clean - nothing would be lost with an image
+ * @box: the image
+ */
+void perf_blackbox_mark_clean(struct perf_blackbox *box)
+{
+	cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_LIVE, PERF_BLACKBOX_CLEAN);
+}
+
+/**
+ * perf_blackbox_add_to_nr - count the sessions of an image
+ * @box: the image, whose sessions are locked
+ * @nr: 1 or -1
+ *
+ * It is LIVE as long as there is one, unless the machine was shut down meanwhile.
+ */
+void perf_blackbox_add_to_nr(struct perf_blackbox *box, int nr)
+{
+	WRITE_ONCE(box->nr_sessions, box->nr_sessions + nr);
+	if (!box->nr_sessions)
+		perf_blackbox_mark_clean(box);
+	else if (nr > 0)
+		cmpxchg(&perf_blackbox_life(box->super)->state, PERF_BLACKBOX_CLEAN,
+			PERF_BLACKBOX_LIVE);
+}
+
+/**
  * perf_blackbox_valid - is there an image?
  * @super: where it would start
  * @phys: physical address of that
@@ -147,7 +170,9 @@ bool perf_blackbox_valid(const struct perf_blackbox_super *super, phys_addr_t ph
 	if (size < PERF_BLACKBOX_SUPER_SIZE || size > PERF_BLACKBOX_LIFE_OFFSET)
 		return false;
 
-	return super->phys == phys && super->image_size >= PAGE_SIZE &&
+	/* The root of a scattered image leads nowhere any more. */
+	return !(super->flags & PERF_BLACKBOX_SUPER_SCATTERED) &&
+	       super->phys == phys && super->image_size >= PAGE_SIZE &&
 	       super->image_size <= room && PAGE_ALIGNED(super->image_size) &&
 	       *(u32 *)((void *)super + size - sizeof(u32)) ==
 	       perf_blackbox_crc(super, size - sizeof(u32));
@@ -208,6 +233,43 @@ static const u8 *perf_blackbox_boot_uuid(void)
 	return uuid;
 }
 
+/* What is the same for all images of this boot */
+static void perf_blackbox_describe_kernel(struct perf_blackbox_super *super)
+{
+	super->version = PERF_BLACKBOX_VERSION;
+	super->size = sizeof(*super);
+	memcpy(super->boot_uuid, perf_blackbox_boot_uuid(), sizeof(super->boot_uuid));
+	perf_blackbox_now(&super->clock);
+	super->page_size = PAGE_SIZE;
+	super->long_size = sizeof(long);
+	super->nr_cpus = num_possible_cpus();
+	super->machine = ELF_ARCH;
+	super->text = (unsigned long)_text;
+	super->text_end = (unsigned long)_etext;
+	perf_blackbox_set_build_id(super);
+	strscpy(super->release, init_utsname()->release);
+	strscpy(super->kernel_version, init_utsname()->version);
+}
+
+/* Write a superblock, its magic last. What lies behind it up to @size is 0. */
+static void perf_blackbox_write_super(struct perf_blackbox_super *super,
+				      struct perf_blackbox_super *fresh, size_t size)
+{
+	fresh->magic = PERF_BLACKBOX_MAGIC;
+	fresh->crc = perf_blackbox_crc(fresh, offsetof(struct perf_blackbox_super, crc));
+
+	WRITE_ONCE(super->magic, 0);
+	/* A */
+	smp_wmb();
+	memset(super, 0, size);
+	memcpy((void *)super + sizeof(super->magic), (void *)fresh + sizeof(super->magic),
+	       sizeof(*fresh) - sizeof(super->magic));
+	WRITE_ONCE(perf_blackbox_life(super)->state, PERF_BLACKBOX_LIVE);
+	/* B */
+	smp_wmb();
+	WRITE_ONCE(super->magic, PERF_BLACKBOX_MAGIC);
+}
+
 /**
  * perf_blackbox_format - write the superblock of an image, and empty arrays
  * @region: the region
@@ -228,39 +290,43 @@ int perf_blackbox_format(struct perf_blackbox_region *region, phys_addr_t phys, 
 	if (perf_blackbox_lay_out(&fresh, size) >= size)
 		return -ENOSPC;
 
-	fresh.version = PERF_BLACKBOX_VERSION;
-	fresh.size = sizeof(fresh);
+	perf_blackbox_describe_kernel(&fresh);
 	fresh.phys = phys;
 	fresh.image_size = size;
 	fresh.region_phys = region->phys;
 	fresh.region_size = region->size;
 	fresh.generation = region->generation + 1;
-	memcpy(fresh.boot_uuid, perf_blackbox_boot_uuid(), sizeof(fresh.boot_uuid));
-	perf_blackbox_now(&fresh.clock);
-	fresh.page_size = PAGE_SIZE;
-	fresh.long_size = sizeof(long);
-	fresh.nr_cpus = num_possible_cpus();
-	fresh.machine = ELF_ARCH;
-	fresh.text = (unsigned long)_text;
-	fresh.text_end = (unsigned long)_etext;
-	perf_blackbox_set_build_id(&fresh);
-	strscpy(fresh.release, init_utsname()->release);
-	strscpy(fresh.kernel_version, init_utsname()->version);
 	strscpy(fresh.label, region->label);
-	fresh.magic = PERF_BLACKBOX_MAGIC;
-	fresh.crc = perf_blackbox_crc(&fresh, offsetof(struct perf_blackbox_super, crc));
-
-	WRITE_ONCE(super->magic, 0);
-	/* A */
-	smp_wmb();
-	memset(super, 0, fresh.heap);
-	memcpy((void *)super + sizeof(super->magic), (void *)&fresh + sizeof(super->magic),
-	       sizeof(fresh) - sizeof(super->magic));
-	WRITE_ONCE(perf_blackbox_life(super)->state, PERF_BLACKBOX_LIVE);
-	/* B */
-	smp_wmb();
-	WRITE_ONCE(super->magic, PERF_BLACKBOX_MAGIC);
+	perf_blackbox_write_super(super, &fresh, fresh.heap);
 	return 0;
+}
+
+/**
+ * perf_blackbox_format_root - write the root of the scattered image
+ * @root: of PERF_BLACKBOX_PART_SIZE bytes; the links are filled in
+ * @phys: its physical address
+ * @max_tasks: size of the table of tasks
+ */
+void perf_blackbox_format_root(void *root, phys_addr_t phys, u32 max_tasks)
+{
+	struct perf_blackbox_super fresh = { };
+
+	lockdep_assert_held(&perf_persistent_mutex);
+
+	perf_blackbox_describe_kernel(&fresh);
+	fresh.flags = PERF_BLACKBOX_SUPER_SCATTERED;
+	fresh.phys = phys;
+	fresh.image_size = PERF_BLACKBOX_PART_SIZE;
+	/* The address of 0 itself need not be mapped: not all phys_to_virt() take it. */
+	fresh.linear_map = (unsigned long)phys_to_virt(phys) - phys;
+	fresh.life = PERF_BLACKBOX_LIFE_OFFSET;
+	fresh.death = PERF_BLACKBOX_DEATH_OFFSET;
+	fresh.max_tasks = max_tasks;
+	fresh.task_size = PERF_BLACKBOX_TASK_SIZE;
+	fresh.session_size = PERF_BLACKBOX_SESSION_SIZE;
+	fresh.buffer_size = PERF_BLACKBOX_BUFFER_SIZE;
+	fresh.event_size = PERF_BLACKBOX_EVENT_SIZE;
+	perf_blackbox_write_super(root, &fresh, PERF_BLACKBOX_ROOT_LINKS_OFFSET);
 }
 
 /**
@@ -303,4 +369,75 @@ void perf_blackbox_clear_entry(void *addr)
 	WRITE_ONCE(entry->state, 0);
 	/* A */
 	smp_wmb();
+}
+
+/* What sessions, events and buffers are, in any image */
+
+/**
+ * perf_blackbox_fill_session - describe a session
+ * @session: the entry, free; where its notes are is not filled in
+ * @s: the session
+ */
+void perf_blackbox_fill_session(struct perf_blackbox_session *session,
+				struct perf_persistent_session *s)
+{
+	session->id = s->id;
+	session->owner_uid = from_kuid(&init_user_ns, s->owner);
+	perf_blackbox_now(&session->clock);
+	strscpy_pad(session->name, s->name, sizeof(session->name));
+}
+
+static void perf_blackbox_name_event(struct perf_event *event, struct perf_blackbox_event *entry)
+{
+	strscpy_pad(entry->pmu, event->pmu->name ?: "", sizeof(entry->pmu));
+	memset(entry->name, 0, sizeof(entry->name));
+#ifdef CONFIG_EVENT_TRACING
+	if (event->tp_event)
+		snprintf(entry->name, sizeof(entry->name), "%s:%s",
+			 event->tp_event->class->system, trace_event_name(event->tp_event));
+#endif
+}
+
+/* Pointers of the creator, and of the kernel, mean nothing to a reader. */
+static void perf_blackbox_copy_attr(struct perf_event *event, struct perf_blackbox_event *entry)
+{
+	struct perf_event_attr attr;
+
+	perf_persistent_copy_attr(event, &attr);
+	memset(entry->attr, 0, sizeof(entry->attr));
+	memcpy(entry->attr, &attr, sizeof(attr));
+	entry->attr_size = sizeof(attr);
+}
+
+/**
+ * perf_blackbox_fill_event - describe an event
+ * @entry: the entry, free; its session and its buffer are not filled in
+ * @pe: the member
+ */
+void perf_blackbox_fill_event(struct perf_blackbox_event *entry, struct perf_persistent_event *pe)
+{
+	entry->id = pe->event->id;
+	entry->cpu = pe->cpu;
+	entry->index = pe->index;
+	perf_blackbox_name_event(pe->event, entry);
+	perf_blackbox_copy_attr(pe->event, entry);
+}
+
+/**
+ * perf_blackbox_fill_buffer - describe a ring buffer
+ * @buffer: the entry, free; where the buffer lies is not filled in
+ * @rb: the ring buffer
+ * @cpu: that writes to it, or -1
+ */
+void perf_blackbox_fill_buffer(struct perf_blackbox_buffer *buffer, struct perf_buffer *rb, int cpu)
+{
+	/* Members write backward, see perf_persistent_check_event(). */
+	buffer->cpu = cpu;
+	buffer->flags = PERF_BLACKBOX_BUFFER_BACKWARD;
+	buffer->data_size = perf_data_size(rb);
+	buffer->rb_size = sizeof(*rb);
+	buffer->rb_head = offsetof(struct perf_buffer, head);
+	buffer->rb_nest = offsetof(struct perf_buffer, nest);
+	buffer->rb_lost = offsetof(struct perf_buffer, lost);
+	buffer->rb_paused = offsetof(struct perf_buffer, paused);
 }

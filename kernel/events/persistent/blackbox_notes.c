@@ -20,8 +20,12 @@
  * what is valid in the current slot, its bytes first, its header last. Leftovers of an
  * earlier use of the slot are no additions: they have another seq.
  *
- * Locking: box->notes_lock serialises writers. The bytes are copied from user space before
- * it is taken.
+ * In a region the slots are there as long as the session. In the kernel's memory, a slot is
+ * allocated for a base, and freed when the next base for it needs another size: it is never the
+ * current one.
+ *
+ * Locking: box->notes_lock, or parts->lock, serialises writers. The bytes are copied from user
+ * space before it is taken.
  */
 #include <linux/align.h>
 #include <linux/cleanup.h>
@@ -43,23 +47,53 @@ static void perf_blackbox_check_notes_abi(void)
 	CHECK_OFFSET(perf_persistent_notes, slot_size, 32);
 }
 
-/* The slot of base number @seq */
-static void *perf_blackbox_slot(struct perf_blackbox *box, struct perf_blackbox_session *session,
-				u32 seq)
+/**
+ * struct perf_blackbox_slots - the two slots of a session, wherever they are
+ * @slot: the slots
+ * @size: of each in bytes
+ * @end: how far they are written
+ */
+struct perf_blackbox_slots {
+	void				*slot[2];
+	size_t				size[2];
+	struct perf_blackbox_notes_end	*end;
+};
+
+static struct mutex *perf_blackbox_notes_lock(struct perf_persistent_session *s)
 {
-	return perf_blackbox_at(box, session->notes + (seq & 1) * session->notes_size);
+	return s->box ? &s->box->notes_lock : &s->parts->lock;
 }
 
-static int perf_blackbox_write_base(struct perf_blackbox *box, u32 nr, const void *data,
+static void perf_blackbox_get_slots(struct perf_persistent_session *s,
+				    struct perf_blackbox_slots *slots)
+{
+	struct perf_blackbox_session *session;
+	unsigned int i;
+
+	lockdep_assert_held(perf_blackbox_notes_lock(s));
+
+	slots->end = s->box ? &s->box->notes_end[s->box_entry] : &s->parts->notes_end;
+	for (i = 0; i < ARRAY_SIZE(slots->slot); i++) {
+		if (s->box) {
+			session = perf_blackbox_session(s->box, s->box_entry);
+			slots->size[i] = session->notes_size;
+			slots->slot[i] = perf_blackbox_at(s->box, session->notes +
+							  i * session->notes_size);
+		} else {
+			slots->size[i] = s->parts->slot[i].size;
+			slots->slot[i] = s->parts->slot[i].bytes;
+		}
+	}
+}
+
+static int perf_blackbox_write_base(const struct perf_blackbox_slots *slots, const void *data,
 				    size_t size)
 {
-	struct perf_blackbox_session *session = perf_blackbox_session(box, nr);
-	struct perf_blackbox_notes_end *end = &box->notes_end[nr];
-	struct perf_blackbox_notes *notes = perf_blackbox_slot(box, session, end->seq + 1);
+	struct perf_blackbox_notes_end *end = slots->end;
+	unsigned int nr = (end->seq + 1) & 1;
+	struct perf_blackbox_notes *notes = slots->slot[nr];
 
-	lockdep_assert_held(&box->notes_lock);
-
-	if (size > session->notes_size - sizeof(*notes))
+	if (size + sizeof(*notes) > slots->size[nr])
 		return -ENOSPC;
 
 	WRITE_ONCE(notes->magic, 0);
@@ -83,22 +117,20 @@ static int perf_blackbox_write_base(struct perf_blackbox *box, u32 nr, const voi
 	return 0;
 }
 
-static int perf_blackbox_add_to_base(struct perf_blackbox *box, u32 nr, const void *data,
+static int perf_blackbox_add_to_base(const struct perf_blackbox_slots *slots, const void *data,
 				     size_t size)
 {
-	struct perf_blackbox_session *session = perf_blackbox_session(box, nr);
-	struct perf_blackbox_notes_end *end = &box->notes_end[nr];
+	struct perf_blackbox_notes_end *end = slots->end;
+	unsigned int nr = end->seq & 1;
 	struct perf_blackbox_addition *addition;
-
-	lockdep_assert_held(&box->notes_lock);
 
 	if (!end->seq)
 		return -ENODATA;
 
-	if (end->offset + sizeof(*addition) + size > session->notes_size)
+	if (end->offset + sizeof(*addition) + size > slots->size[nr])
 		return -ENOSPC;
 
-	addition = perf_blackbox_slot(box, session, end->seq) + end->offset;
+	addition = slots->slot[nr] + end->offset;
 	WRITE_ONCE(addition->magic, 0);
 	/* A in blackbox_image.c */
 	smp_wmb();
@@ -120,52 +152,93 @@ static int perf_blackbox_add_to_base(struct perf_blackbox *box, u32 nr, const vo
 	return 0;
 }
 
-/* Tell how much there is room for. */
-static void perf_blackbox_fill_room(struct perf_blackbox *box, u32 nr,
-				    struct perf_persistent_notes *arg)
+/* Bytes that a slot may have */
+static size_t perf_blackbox_slot_limit(struct perf_persistent_session *s)
 {
-	u64 slot = perf_blackbox_session(box, nr)->notes_size;
-	u64 used = box->notes_end[nr].offset + sizeof(struct perf_blackbox_addition);
-
-	arg->slot_size = slot - sizeof(struct perf_blackbox_notes);
-	arg->room = box->notes_end[nr].seq && used < slot ? slot - used : 0;
+	if (!s->box)
+		return PERF_BLACKBOX_NOTES_MAX;
+	return perf_blackbox_session(s->box, s->box_entry)->notes_size;
 }
 
-static int perf_blackbox_store_notes(struct perf_blackbox *box, u32 nr, const void *data,
+/* Tell how much there is room for. */
+static void perf_blackbox_fill_room(struct perf_persistent_session *s,
+				    struct perf_persistent_notes *arg)
+{
+	struct perf_blackbox_slots slots;
+	u64 slot, used;
+
+	perf_blackbox_get_slots(s, &slots);
+	slot = slots.size[slots.end->seq & 1];
+	used = slots.end->offset + sizeof(struct perf_blackbox_addition);
+
+	arg->slot_size = perf_blackbox_slot_limit(s) - sizeof(struct perf_blackbox_notes);
+	arg->room = slots.end->seq && used < slot ? slot - used : 0;
+}
+
+static int perf_blackbox_store_base(struct perf_persistent_session *s, const void *data,
+				    size_t size)
+{
+	struct perf_blackbox_slots slots;
+	int err;
+
+	perf_blackbox_get_slots(s, &slots);
+	if (!s->box) {
+		err = perf_blackbox_make_slot(s->parts, (slots.end->seq + 1) & 1,
+					      size + sizeof(struct perf_blackbox_notes));
+		if (err)
+			return err;
+		perf_blackbox_get_slots(s, &slots);
+	}
+	return perf_blackbox_write_base(&slots, data, size);
+}
+
+static int perf_blackbox_store_addition(struct perf_persistent_session *s, const void *data,
+					size_t size)
+{
+	struct perf_blackbox_slots slots;
+
+	perf_blackbox_get_slots(s, &slots);
+	return perf_blackbox_add_to_base(&slots, data, size);
+}
+
+static int perf_blackbox_store_notes(struct perf_persistent_session *s, const void *data,
 				     struct perf_persistent_notes *arg)
 {
 	int err = -ENOSPC;
 
-	guard(mutex)(&box->notes_lock);
+	guard(mutex)(perf_blackbox_notes_lock(s));
+
+	/* Its members may stay for as long as somebody has them open. */
+	if (READ_ONCE(s->state) == PERF_PERSISTENT_ENDED)
+		return -ENOENT;
 
 	/* A second base would go to the slot that was the current one at the last act. */
 	if (perf_blackbox_has_died())
 		return -ESHUTDOWN;
 
 	if (data && (arg->flags & PERF_PERSISTENT_NOTES_ADD))
-		err = perf_blackbox_add_to_base(box, nr, data, arg->data_size);
+		err = perf_blackbox_store_addition(s, data, arg->data_size);
 	else if (data)
-		err = perf_blackbox_write_base(box, nr, data, arg->data_size);
-	perf_blackbox_fill_room(box, nr, arg);
+		err = perf_blackbox_store_base(s, data, arg->data_size);
+	perf_blackbox_fill_room(s, arg);
 	return err;
 }
 
 static int perf_blackbox_write_notes(struct perf_persistent_session *s,
 				     struct perf_persistent_notes *arg)
 {
-	struct perf_blackbox *box = s->box;
 	void *data;
 	int err;
 
 	/* It fits into no slot: only tell how much does. */
-	if (arg->data_size > perf_blackbox_session(box, s->box_entry)->notes_size)
-		return perf_blackbox_store_notes(box, s->box_entry, NULL, arg);
+	if (arg->data_size > perf_blackbox_slot_limit(s))
+		return perf_blackbox_store_notes(s, NULL, arg);
 
 	data = vmemdup_user(u64_to_user_ptr(arg->data), arg->data_size);
 	if (IS_ERR(data))
 		return PTR_ERR(data);
 
-	err = perf_blackbox_store_notes(box, s->box_entry, data, arg);
+	err = perf_blackbox_store_notes(s, data, arg);
 	kvfree(data);
 	return err;
 }
@@ -199,11 +272,9 @@ long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, vo
 		return err;
 	if (arg.flags & ~PERF_PERSISTENT_NOTES_ADD)
 		return -EINVAL;
-	if (!s->box)
-		return -ENXIO;
-	/* Its members may stay for as long as somebody has them open. */
-	if (READ_ONCE(s->state) == PERF_PERSISTENT_ENDED)
-		return -ENOENT;
+	/* Created while the kernel died */
+	if (!s->box && !s->parts)
+		return -ESHUTDOWN;
 
 	err = perf_blackbox_write_notes(s, &arg);
 	if (err && err != -ENOSPC)

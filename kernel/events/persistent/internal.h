@@ -127,6 +127,7 @@ struct perf_persistent_freeze {
  * @changes: counts what they are told
  * @box: the black box in which its buffers lie, or NULL
  * @box_entry: number of its entry there
+ * @parts: of the scattered image that describe it, if @box is NULL
  * @rcu: for perf_persistent_freeze_all(), which finds the session without a lock
  */
 struct perf_persistent_session {
@@ -150,6 +151,7 @@ struct perf_persistent_session {
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
 	struct perf_blackbox		*box;
 	u32				box_entry;
+	struct perf_blackbox_parts	*parts;
 #endif
 	struct rcu_head			rcu;
 };
@@ -175,7 +177,7 @@ static inline struct perf_persistent_session *to_session(const struct kobject *k
  * @follower_entry: on perf_persistent_followers, see cgroup.c; else empty
  * @cgroup_ended: its cgroup has gone, and it leaves no record any more
  * @member_entry: on session->members
- * @box_entry: number of its entry in the black box of the session
+ * @box_event: its entry in the image that has its session, or NULL
  * @rcu: for perf_persistent_all_members(), which finds the member by its buffer
  */
 struct perf_persistent_event {
@@ -196,7 +198,7 @@ struct perf_persistent_event {
 #endif
 	struct list_head		member_entry;
 #ifdef CONFIG_PERF_PERSISTENT_BLACKBOX
-	u32				box_entry;
+	struct perf_blackbox_event	*box_event;
 #endif
 	struct rcu_head			rcu;
 };
@@ -375,6 +377,7 @@ int perf_blackbox_look(const char *label);
 int perf_blackbox_place(struct perf_persistent_session *s, const char *label);
 const char *perf_blackbox_label(struct perf_persistent_session *s);
 void perf_blackbox_remove(struct perf_persistent_session *s);
+void perf_blackbox_end_notes(struct perf_persistent_session *s);
 const struct perf_rb_memory *perf_blackbox_memory(struct perf_persistent_session *s);
 void perf_blackbox_join(struct perf_persistent_event *pe);
 void perf_blackbox_leave(struct perf_persistent_event *pe);
@@ -388,7 +391,7 @@ static inline int perf_blackbox_look(const char *label)
 
 static inline int perf_blackbox_place(struct perf_persistent_session *s, const char *label)
 {
-	return -EOPNOTSUPP;
+	return label ? -EOPNOTSUPP : 0;
 }
 
 static inline const char *perf_blackbox_label(struct perf_persistent_session *s)
@@ -397,6 +400,7 @@ static inline const char *perf_blackbox_label(struct perf_persistent_session *s)
 }
 
 static inline void perf_blackbox_remove(struct perf_persistent_session *s) { }
+static inline void perf_blackbox_end_notes(struct perf_persistent_session *s) { }
 
 static inline const struct perf_rb_memory *
 perf_blackbox_memory(struct perf_persistent_session *s)

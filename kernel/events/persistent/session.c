@@ -312,6 +312,7 @@ static void perf_persistent_end(struct perf_persistent_session *s)
 
 	scoped_guard(mutex, &perf_persistent_lock)
 		WRITE_ONCE(s->state, PERF_PERSISTENT_ENDED);
+	perf_blackbox_end_notes(s);
 
 	/* The directory goes before the name is free, for the next session of that name. */
 	if (published)
@@ -740,13 +741,14 @@ perf_persistent_create_at(const char *name, const char *label)
 		return ERR_PTR(perf_persistent_refuse(-EPERM, "a region takes CAP_PERFMON"));
 
 	s = perf_persistent_create(name);
-	if (IS_ERR(s) || !label)
+	if (IS_ERR(s))
 		return s;
 
 	err = perf_blackbox_place(s, label);
 	if (err) {
 		perf_persistent_end(s);
-		return ERR_PTR(perf_persistent_refuse(err, "no place in the region, see dmesg"));
+		return ERR_PTR(label ? perf_persistent_refuse(err, "no place in the region, see dmesg") :
+				       err);
 	}
 	return s;
 }

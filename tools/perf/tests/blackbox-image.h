@@ -101,10 +101,9 @@ static inline void box__put_string(char *to, size_t size, const char *from)
 /* The CRC of an entry that begins with state and crc */
 static inline void box__seal_entry(void *entry, size_t size)
 {
-	struct perf_blackbox_session *head = entry;
+	u32 head[2] = { PERF_BLACKBOX_VALID, blackbox_crc32((u8 *)entry + 8, size - 8) };
 
-	head->state = PERF_BLACKBOX_VALID;
-	head->crc = blackbox_crc32((u8 *)entry + 8, size - 8);
+	memcpy(entry, head, sizeof(head));
 }
 
 static inline void box__seal(struct box *box)

@@ -6,6 +6,7 @@
 #include "tests.h"
 #include "debug.h"
 #include "blackbox-image.h"
+#include "blackbox-scattered.h"
 #include "random-number.h"
 
 #include "util/blackbox/find.h"
@@ -942,6 +943,141 @@ static int test__split_image(struct test_suite *test __maybe_unused,
 	return ret;
 }
 
+/* Scattered images */
+
+static void put_scattered_box(struct box *box, void *bytes, bool backward)
+{
+	make_box(box, bytes, 2, backward);
+	for (u64 i = 0; i < 500; i++) {
+		put_sample(box, 0, i);
+		put_sample(box, 1, i);
+	}
+	box__add_base(box, 0, 1, 1, START, "12345678", 8);
+	box__add_task(box, 0, 7, "seven");
+	box__die(box, "scattered", 1, START + 600 * MS);
+}
+
+static int check_same(const struct blackbox_session *a, const struct blackbox_session *b)
+{
+	TEST_ASSERT_EQUAL("events", (int)a->nr_events, (int)b->nr_events);
+	TEST_ASSERT_EQUAL("buffers", (int)a->nr_buffers, (int)b->nr_buffers);
+	TEST_ASSERT_EQUAL("damaged", 0, (int)(b->events_bad + b->buffers_bad + b->notes_bad));
+	for (size_t i = 0; i < a->nr_buffers; i++) {
+		const struct blackbox_cut *x = &a->buffers[i].cut;
+		/* The newest event comes first. */
+		const struct blackbox_cut *y = &b->buffers[a->nr_buffers - 1 - i].cut;
+
+		TEST_ASSERT_EQUAL("records", (int)x->nr, (int)y->nr);
+		TEST_ASSERT_VAL("some", x->nr > 10);
+		TEST_ASSERT_VAL("bytes", x->len == y->len && !memcmp(x->bytes, y->bytes, x->len));
+	}
+	TEST_ASSERT_EQUAL("notes", (int)a->nr_notes, (int)b->nr_notes);
+	TEST_ASSERT_EQUAL("size of a note", (int)a->notes[0].size, (int)b->notes[0].size);
+	TEST_ASSERT_VAL("a note", !memcmp(a->notes[0].data, b->notes[0].data, a->notes[0].size));
+	return TEST_OK;
+}
+
+/* All that is found in one piece is found all over the memory. */
+static int check_scattered(struct box *box, void *bytes, bool backward)
+{
+	void *memory = new_bytes(SCATTERED_MEMORY);
+	struct read_box whole, rb;
+	int ret;
+
+	if (!memory)
+		return TEST_FAIL;
+	put_scattered_box(box, bytes, backward);
+	box__scatter(box, memory);
+	TEST_ASSERT_EQUAL("one piece", 0, open_box(&whole, box));
+	TEST_ASSERT_EQUAL("scattered", 0, open_bytes(&rb, memory, SCATTERED_MEMORY));
+	ret = check_same(&whole.s, &rb.s);
+	TEST_ASSERT_EQUAL("images", 1, (int)rb.find.nr);
+	TEST_ASSERT_EQUAL("state", PERF_BLACKBOX_DEAD, (int)rb.find.images[0].state);
+	TEST_ASSERT_EQUAL("tasks", 1, (int)rb.find.images[0].nr_tasks);
+	TEST_ASSERT_VAL("reason", !strcmp(rb.find.images[0].death.reason, "scattered"));
+	close_box(&rb);
+	close_box(&whole);
+	free(memory);
+	return ret;
+}
+
+/* Each part in turn */
+static struct perf_blackbox_part *next_part(void *memory, u64 *pos)
+{
+	for (; *pos < SCATTERED_MEMORY; *pos += BOX_PAGE) {
+		struct perf_blackbox_part *part = memory + *pos;
+
+		if (part->magic == PERF_BLACKBOX_PART_MAGIC) {
+			*pos += BOX_PAGE;
+			return part;
+		}
+	}
+	return NULL;
+}
+
+static int count_records(const void *memory)
+{
+	struct read_box rb;
+	int nr = 0;
+
+	if (!open_bytes(&rb, memory, SCATTERED_MEMORY)) {
+		for (size_t i = 0; i < rb.s.nr_buffers; i++)
+			nr += rb.s.buffers[i].cut.nr;
+	}
+	close_box(&rb);
+	return nr;
+}
+
+/*
+ * Lists that are circles end. A part that is something else, or that is of another session,
+ * costs itself and what follows on it.
+ */
+static int check_hostile_parts(struct box *box, void *bytes, bool backward)
+{
+	void *memory = new_bytes(SCATTERED_MEMORY);
+	struct perf_blackbox_part *part;
+	int all, nr_events = 0;
+
+	if (!memory)
+		return TEST_FAIL;
+	put_scattered_box(box, bytes, backward);
+	box__scatter(box, memory);
+	all = count_records(memory);
+	for (u64 pos = 0; (part = next_part(memory, &pos));) {
+		const struct perf_blackbox_part saved = *part;
+		int nr;
+
+		part->next = part->phys;
+		nr = count_records(memory);
+		/* The first of two parts hides the other one. */
+		if (saved.kind == PERF_BLACKBOX_PART_EVENTS && saved.next)
+			nr *= 2;
+		TEST_ASSERT_EQUAL("a circle", all, nr);
+		*part = saved;
+		if (saved.kind != PERF_BLACKBOX_PART_EVENTS)
+			continue;
+		nr_events++;
+		part->session++;
+		TEST_ASSERT_VAL("of another session", count_records(memory) < all);
+		*part = saved;
+		part->phys++;
+		TEST_ASSERT_VAL("elsewhere", count_records(memory) < all);
+		*part = saved;
+		part->magic++;
+		TEST_ASSERT_VAL("no part", count_records(memory) < all);
+		*part = saved;
+	}
+	TEST_ASSERT_EQUAL("parts of events", 2, nr_events);
+	TEST_ASSERT_EQUAL("as before", all, count_records(memory));
+	free(memory);
+	return TEST_OK;
+}
+
+static int test__scattered(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return with_both(check_scattered) ?: with_both(check_hostile_parts);
+}
+
 static int check_foreign(struct box *box, void *bytes, bool backward)
 {
 	struct blackbox_find find;
@@ -1334,6 +1470,7 @@ static struct test_case tests__blackbox[] = {
 	TEST_CASE("Black box: forged images", forged_images),
 	TEST_CASE("Black box: core file", core_file),
 	TEST_CASE("Black box: image in several segments", split_image),
+	TEST_CASE("Black box: scattered over the memory", scattered),
 	TEST_CASE("Black box: other byte order and version", foreign),
 	TEST_CASE("Black box: 32 bits, and a short file", others),
 	TEST_CASE("Black box: recording", recording),

@@ -3,7 +3,8 @@
 #
 # A machine with a crash kernel dies under load. What perf data recover reads of it is the same,
 # byte for byte, whatever the memory was saved as: /proc/vmcore as the crash kernel finds it, what
-# makedumpfile makes of that, a raw dump, and the region after the next boot.
+# makedumpfile makes of that, a raw dump, and the region after the next boot. A session "plain",
+# which lies in no region, is read of each of these but the last.
 #
 # usage: test-kdump.sh		on the host
 #	 test-kdump.sh guest	in the guest
@@ -47,11 +48,31 @@ load_crash_kernel()
 		[ "$(cat /sys/kernel/kexec_crash_loaded)" = 1 ]
 }
 
+# It has notes, as a crash kernel is loaded.
+makes_plain()
+{
+	if ! perf record -P plain -m 64K -a \
+		-e raw_syscalls:sys_enter,task:task_rename,printk:console 2>/tmp/made ||
+	   ! grep 'stored [1-9][0-9]* bytes with session plain' /tmp/made; then
+		cat /tmp/made
+		return 1
+	fi
+}
+
+# What has ended is not found. Notes that are stored again are where they were last written.
+ends_another()
+{
+	perf record -q -P ended -m 16K -e task:task_rename -a && perf data note -q plain &&
+		perf data note -q plain && perf ctl -d ended
+}
+
 boot_1()
 {
 	tap_run "the session records in the region" is_recording
 	tap_run "its notes are stored" perf data note -q box
 	tap_run "a crash kernel is loaded" load_crash_kernel
+	tap_run "perf record -P stores notes then" makes_plain
+	tap_run "another session comes and goes" ends_another
 }
 
 death_1()
@@ -124,7 +145,12 @@ boot_3()
 # recovered FILE: what perf recovers of it on the host
 recovered()
 {
-	"$BUILD/patched/bin/perf" data recover -q -f -o "$OUT/$1.data" "$OUT/$1"
+	"$BUILD/patched/bin/perf" data recover -q -f --session box -o "$OUT/$1.data" "$OUT/$1"
+}
+
+recovered_plain()
+{
+	"$BUILD/patched/bin/perf" data recover -q -f --session plain -o "$OUT/$1.plain" "$OUT/$1"
 }
 
 # The recording, and what is said of it but for its name
@@ -133,6 +159,39 @@ is_same_death()
 	recovered "$1" && cmp "$OUT/image.data" "$OUT/$1.data" &&
 		diff <(sed 's/image\.data/FILE/' "$OUT/image.data.json") \
 			<(sed "s/$1\.data/FILE/" "$OUT/$1.data.json")
+}
+
+# Of all dumps, as of the vmcore
+is_same_plain()
+{
+	recovered_plain "$1" && cmp "$OUT/dump.vmcore.plain" "$OUT/$1.plain" &&
+		diff <(sed 's/dump\.vmcore\.plain/FILE/' "$OUT/dump.vmcore.plain.json") \
+			<(sed "s/$1\.plain/FILE/" "$OUT/$1.plain.json")
+}
+
+# The root is where VMCOREINFO says, and leads to the sessions that had not ended.
+leads_to_sessions()
+{
+	local root
+	root=$(grep -a -o -m1 'PERF_BLACKBOX=[0-9a-f]*' "$OUT/dump.vmcore" | head -n1)
+	"$BUILD/patched/bin/perf" data recover --list "$OUT/dump.vmcore" >"$OUT/list" &&
+		grep "at 0x${root#*=}: dead, memory of the kernel" "$OUT/list" &&
+		grep '^  session plain: .*[1-9] KiB of notes$' "$OUT/list" &&
+		! grep '^  session ended' "$OUT/list"
+}
+
+# The buffers were paused before the kernel printed why it panics.
+ends_with_its_death()
+{
+	local newest death
+	"$BUILD/base/bin/perf" script -i "$OUT/dump.vmcore.plain" -F comm,time,event,trace \
+		>"$OUT/plain.txt" 2>"$OUT/plain.err" || { cat "$OUT/plain.err"; return 1; }
+	newest=$(sed -nE 's/.* ([0-9]+\.[0-9]+): .*/\1/p' "$OUT/plain.txt" | tail -n1)
+	death=$(jq .image.died.perf "$OUT/dump.vmcore.plain.json")
+	echo "newest record $newest, death $death"
+	grep -m1 '^ *load .*raw_syscalls:sys_enter' "$OUT/plain.txt" &&
+		! grep 'Kernel panic - not syncing' "$OUT/plain.txt" &&
+		awk -v a="$newest" -v b="$death" 'BEGIN { exit !(a > 0 && a <= b) }'
 }
 
 reads()
@@ -147,6 +206,12 @@ reads()
 			continue
 		fi
 		tap_run "the same records: $file" is_same_death "$file"
+	done
+	tap_run "plain: VMCOREINFO leads to it" leads_to_sessions
+	tap_run "plain: it is recovered" recovered_plain dump.vmcore
+	tap_run "plain ends with the death" ends_with_its_death
+	for file in memory dump.{zlib,lzo,core,flat,flat-core}; do
+		tap_run "plain: the same records: $file" is_same_plain "$file"
 	done
 	tap_end
 }

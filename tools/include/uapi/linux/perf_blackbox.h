@@ -2,9 +2,10 @@
 /*
  * Perf flight recorder: the image of a black box
  *
- * A black box image holds persistent sessions in memory that survives a reset: half of a
- * region that was reserved with reserve_mem=SIZE:ALIGN:LABEL. It describes itself, so it can
- * be read without the kernel that wrote it, and without its debug information.
+ * A black box image describes persistent sessions, so that they can be read without the kernel
+ * that recorded them, and without its debug information. It holds sessions in memory that
+ * survives a reset: half of a region that was reserved with reserve_mem=SIZE:ALIGN:LABEL. A
+ * *scattered* image leads to the sessions in the memory of the kernel: for a crash dump.
  *
  * See Documentation/userspace-api/perf_blackbox.rst.
  *
@@ -80,6 +81,9 @@ struct perf_blackbox_clock {
  * @release: of the kernel, as uname -r, NUL-terminated
  * @kernel_version: of the kernel, as uname -v, NUL-terminated
  * @label: of the region, NUL-terminated
+ * @linear_map: address that the kernel has for physical address 0 in its linear mapping; in a
+ *	scattered image only
+ * @flags: PERF_BLACKBOX_SUPER_*
  * @__reserved: 0
  * @crc: over the bytes before it; it is the last word of this struct
  */
@@ -120,11 +124,16 @@ struct perf_blackbox_super {
 	char				release[64];
 	char				kernel_version[64];
 	char				label[16];
-	__u8				__reserved[124];
+	__u64				linear_map;
+	__u32				flags;
+	__u8				__reserved[112];
 	__u32				crc;
 };
 
 #define PERF_BLACKBOX_SUPER_SIZE	512
+
+/* perf_blackbox_super::flags */
+#define PERF_BLACKBOX_SUPER_SCATTERED	0x1	/* see struct perf_blackbox_part */
 
 /*
  * perf_blackbox_super::life. In all versions, the first fields up to @generation, the size and
@@ -226,7 +235,8 @@ struct perf_blackbox_task {
  * @id: of the session, unique within one boot
  * @owner_uid: in the initial user namespace
  * @clock: when it was made
- * @notes: offset of two slots for notes, see struct perf_blackbox_notes; page aligned
+ * @notes: offset of two slots for notes, see struct perf_blackbox_notes; page aligned. 0 in a
+ *	scattered image
  * @notes_size: size of each slot in bytes; the second is at @notes + @notes_size
  * @name: NUL-terminated
  * @__reserved: 0
@@ -292,8 +302,16 @@ struct perf_blackbox_buffer {
 
 #define PERF_BLACKBOX_BUFFER_SIZE	96
 
-/* perf_blackbox_buffer::flags */
-#define PERF_BLACKBOX_BUFFER_BACKWARD	0x1	/* written from high to low positions */
+/*
+ * perf_blackbox_buffer::flags
+ *
+ *	BACKWARD	written from high to low positions
+ *	SCATTERED	@rb, @user_page and @data are physical addresses. At @data are addresses
+ *			of pages in the linear mapping, one word each: less
+ *			perf_blackbox_super::linear_map they are physical.
+ */
+#define PERF_BLACKBOX_BUFFER_BACKWARD	0x1
+#define PERF_BLACKBOX_BUFFER_SCATTERED	0x2
 
 /**
  * struct perf_blackbox_event - an event; written when it becomes a member of its session
@@ -326,6 +344,82 @@ struct perf_blackbox_event {
 };
 
 #define PERF_BLACKBOX_EVENT_SIZE	512
+
+/*
+ * A scattered image consists of parts of %PERF_BLACKBOX_PART_SIZE bytes, linked by physical
+ * addresses: 0 is none. All begin with struct perf_blackbox_part.
+ *
+ *	ROOT	the superblock in place of struct perf_blackbox_part; the life, and the death;
+ *		at %PERF_BLACKBOX_ROOT_LINKS_OFFSET struct perf_blackbox_root_links. It lies in the
+ *		kernel's image. The superblock has no sizes of arrays but that of the tasks.
+ *	SESSION	struct perf_blackbox_session; its notes are at @links
+ *	EVENTS	as many struct perf_blackbox_member as fit
+ *	NOTES	physical addresses of the pages of a slot, 8 bytes each, in order; 0 ends them
+ *
+ * Parts come and go while the machine lives: a reader must check magic, address and kind of each.
+ */
+#define PERF_BLACKBOX_PART_SIZE		4096
+
+/* perf_blackbox_part::magic: "PERFPART" in memory, if little-endian */
+#define PERF_BLACKBOX_PART_MAGIC	0x5452415046524550ULL
+
+/* perf_blackbox_part::kind */
+#define PERF_BLACKBOX_PART_SESSION	1
+#define PERF_BLACKBOX_PART_EVENTS	2
+#define PERF_BLACKBOX_PART_NOTES	3
+
+/**
+ * struct perf_blackbox_part - start of a part of a scattered image
+ * @magic: %PERF_BLACKBOX_PART_MAGIC
+ * @phys: physical address of the part
+ * @kind: PERF_BLACKBOX_PART_*
+ * @session: perf_blackbox_session::id of the session that it belongs to
+ * @next: SESSION: another session; EVENTS, NOTES: more of the same
+ * @events: SESSION: its first part of events
+ * @notes: SESSION: of each slot for notes, its first part
+ * @own: means nothing to readers
+ */
+struct perf_blackbox_part {
+	__u64		magic;
+	__u64		phys;
+	__u32		kind;
+	__u32		session;
+	__u64		next;
+	__u64		events;
+	__u64		notes[2];
+	__u64		own;
+};
+
+#define PERF_BLACKBOX_PART_HEAD_SIZE	64
+
+/**
+ * struct perf_blackbox_member - an event of a scattered image, with its ring buffer
+ * @event: the event; @session and @buffer are 0
+ * @buffer: its ring buffer, which other events may have as well
+ *
+ * If @event is free, so is @buffer.
+ */
+struct perf_blackbox_member {
+	struct perf_blackbox_event	event;
+	struct perf_blackbox_buffer	buffer;
+};
+
+#define PERF_BLACKBOX_MEMBER_SIZE	608
+
+/**
+ * struct perf_blackbox_root_links - where the parts of a scattered image begin
+ * @sessions: the newest session
+ * @tasks: table of perf_blackbox_super::max_tasks tasks, contiguous
+ * @__reserved: 0
+ */
+struct perf_blackbox_root_links {
+	__u64		sessions;
+	__u64		tasks;
+	__u64		__reserved[6];
+};
+
+#define PERF_BLACKBOX_ROOT_LINKS_SIZE	64
+#define PERF_BLACKBOX_ROOT_LINKS_OFFSET	3072
 
 /*
  * Notes: what user space wants to be found with a session, as records of perf.data one after
@@ -400,9 +494,9 @@ struct perf_blackbox_addition {
  * @room: out: how many bytes the next addition may have
  * @slot_size: out: how many bytes a base may have
  *
- * Errors: EPERM for callers that may not end the session, ENXIO if it is not in a black box,
- * ENOENT if it has ended, ENOSPC if there is no room (@room and @slot_size are set), ENODATA
- * for an addition without a base, EINVAL for unknown flags.
+ * Errors: EPERM for callers that may not end the session, ENOENT if it has ended, ENOMEM, ENOSPC
+ * if there is no room (@room and @slot_size are set), ENODATA for an addition without a base,
+ * ESHUTDOWN while the kernel dies, EINVAL for unknown flags.
  */
 struct perf_persistent_notes {
 	__u32		size;

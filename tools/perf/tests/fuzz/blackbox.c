@@ -2,13 +2,14 @@
 /*
  * libFuzzer target for what perf data recover reads: black box images. Of the input, an image
  * is made that looks like one of a kernel: sessions, buffers, events, records, notes. Then
- * words of it are overwritten, CRCs are repaired or not, and its end is cut off. The
- * properties: a recording is a whole perf.data whose records are in the order of time, have
- * ids of its events only, and are no more than there is room for in the image.
+ * words of it are overwritten, CRCs are repaired or not, and its end is cut off. The same image
+ * is scattered over a memory, and its parts are damaged. The properties: a recording is a whole
+ * perf.data whose records are in the order of time, have ids of its events only, and are no more
+ * than there is room for in the image.
  *
  * tests/shell/blackbox_fuzz.sh builds and runs it, in a directory of its own.
  */
-#include "../blackbox-image.h"
+#include "../blackbox-scattered.h"
 #include "../../util/blackbox/find.h"
 #include "../../util/blackbox/formats.h"
 #include "../../util/blackbox/recording.h"
@@ -32,6 +33,7 @@ unsigned int page_size = 4096;
 char const perf_version_string[] = "test";
 
 static u8 bytes[BOX_SIZE] __aligned(BOX_PAGE);
+static u8 memory[SCATTERED_MEMORY] __aligned(BOX_PAGE);
 static struct box box;
 
 /* The input */
@@ -163,6 +165,55 @@ static void damage(void)
 	memcpy(bytes + pos, &value, size);
 }
 
+/* A scattered image */
+
+static void seal_part(struct perf_blackbox_part *part)
+{
+	struct perf_blackbox_member *member = scattered__body(part);
+
+	if (part->kind == PERF_BLACKBOX_PART_SESSION)
+		box__seal_entry(scattered__body(part), sizeof(struct perf_blackbox_session));
+	if (part->kind != PERF_BLACKBOX_PART_EVENTS)
+		return;
+	for (int i = 0; i < 2; i++, member++) {
+		if (!member->event.state)
+			continue;
+		box__seal_entry(&member->event, sizeof(member->event));
+		box__seal_entry(&member->buffer, sizeof(member->buffer));
+	}
+}
+
+/* The links of the root, or a part. Addresses are mostly those of other pages. */
+static void damage_part(void)
+{
+	u64 page = take(2) % (SCATTERED_MEMORY / BOX_PAGE), pos = take(2), value = take(8);
+	u8 how = take(1);
+
+	if (how & 1)
+		value = value % (SCATTERED_MEMORY / BOX_PAGE) * BOX_PAGE;
+	if (how & 2)
+		page = SCATTERED_ROOT / BOX_PAGE;
+	pos %= how & 4 ? BOX_PAGE : PERF_BLACKBOX_PART_HEAD_SIZE;
+	if (how & 8)
+		pos = PERF_BLACKBOX_ROOT_LINKS_OFFSET;
+	pos -= pos % sizeof(u64);
+	memcpy(memory + page * BOX_PAGE + pos, &value, sizeof(value));
+	if (how & 16 && page != SCATTERED_ROOT / BOX_PAGE)
+		seal_part((void *)memory + page * BOX_PAGE);
+}
+
+static void scatter(void)
+{
+	struct box root = { .super = (void *)memory + SCATTERED_ROOT };
+	u8 how = take(1);
+
+	box__scatter(&box, memory);
+	for (u8 i = how & 15; i; i--)
+		damage_part();
+	if (how & 16)
+		box__seal(&root);
+}
+
 /* What is written */
 
 static bool has_id(const struct blackbox_session *s, u64 id)
@@ -250,31 +301,14 @@ static void write_session(struct blackbox_session *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_all(const void *from, u64 len)
 {
-	struct blackbox_find find;
-	struct blackbox_session s;
-	u8 how, *copy;
-	u64 len;
-
-	input = data;
-	left = size;
-	box__init(&box, bytes);
-	how = take(1);
-	put_session(how);
-	if (how & 16)
-		put_session(how >> 1);
-	box__add_task(&box, 0, take(1), "task");
-	if (how & 32)
-		box__die(&box, "reason", 1, take(2));
-	for (u8 i = take(1) & 15; i; i--)
-		damage();
-	if (how & 64)
-		repair();
 	/* Exactly as much memory as there are bytes, for the sanitizer to see what is beyond. */
-	len = how & 128 ? take(3) % BOX_SIZE : box.heap;
-	copy = malloc(len ?: 1);
-	memcpy(copy, bytes, len);
+	u8 *copy = malloc(len ?: 1);
+	struct blackbox_session s;
+	struct blackbox_find find;
+
+	memcpy(copy, from, len);
 	if (blackbox_find__init(&find, copy, len, NULL))
 		abort();
 	for (size_t i = 0; i < find.nr; i++) {
@@ -291,5 +325,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	blackbox_find__exit(&find);
 	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	u8 how;
+
+	input = data;
+	left = size;
+	box__init(&box, bytes);
+	how = take(1);
+	put_session(how);
+	if (how & 16)
+		put_session(how >> 1);
+	box__add_task(&box, 0, take(1), "task");
+	if (how & 32)
+		box__die(&box, "reason", 1, take(2));
+	/* Of the same input, both */
+	scatter();
+	read_all(memory, SCATTERED_MEMORY);
+	for (u8 i = take(1) & 15; i; i--)
+		damage();
+	if (how & 64)
+		repair();
+	read_all(bytes, how & 128 ? take(3) % BOX_SIZE : box.heap);
 	return 0;
 }

@@ -23,6 +23,8 @@
  * whatever size that claims. So all images at their own address are taken. Those that overlap
  * are marked.
  *
+ * What a scattered image leads to is all over the memory, see assemble.c.
+ *
  * An image in a compressed dump, or of which a core file has only parts, is copied to memory.
  * makedumpfile leaves out pages of zeros, and a page that the file does not have takes no
  * memory here. The size in a forged superblock must not cost more than there is: an image ends
@@ -30,6 +32,7 @@
  * this one at most. The smallest are copied first. One that does not fit is cut off.
  */
 #include "find.h"
+#include "assemble.h"
 
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -273,12 +276,34 @@ static int cmp_sizes(const void *va, const void *vb)
 	return (*a)->size < (*b)->size ? -1 : (*a)->size > (*b)->size;
 }
 
+/*
+ * Two kernels may have left a root each. If the dump tells where that of the last one is, the
+ * other one is a copy.
+ */
+static void drop_older_roots(struct blackbox_find *find)
+{
+	size_t nr = 0;
+	u64 root;
+
+	if (!blackbox_memory__vmcoreinfo(find->memory, "PERF_BLACKBOX", &root))
+		return;
+	for (size_t i = 0; i < find->nr; i++) {
+		const struct blackbox_image *image = &find->images[i];
+
+		if (blackbox_image__is_scattered(image) && image->super.phys != root)
+			find->copies++;
+		else
+			find->images[nr++] = *image;
+	}
+	find->nr = nr;
+}
+
 /* Not if all of it is in the file in one piece, or if nothing follows what is */
 static bool wants_copy(struct blackbox_find *find, const struct blackbox_image *image, u64 address)
 {
 	u64 phys = address + image->offset;
 
-	return !image->base ||
+	return blackbox_image__is_scattered(image) || !image->base ||
 	       (image->size < image->super.image_size &&
 		blackbox_memory__extent(find->memory, phys) > image->size);
 }
@@ -289,7 +314,20 @@ static int copy_image(struct blackbox_find *find, struct blackbox_image *image, 
 	u64 size = min_t(u64, image->super.image_size,
 			 blackbox_memory__extent(find->memory, phys));
 	void *bytes;
+	int err;
 
+	if (blackbox_image__is_scattered(image)) {
+		/* What is copied is there twice for a moment. */
+		err = blackbox_assemble(image, find->memory, *room / 2);
+		if (err == -EPROTONOSUPPORT) {
+			image->base = NULL;
+			image->size = 0;
+			find->version++;
+			err = 0;
+		}
+		*room -= min(*room, image->size);
+		return err;
+	}
 	size = min(size, *room);
 	if (size < sizeof(image->super))
 		size = sizeof(image->super);
@@ -365,6 +403,7 @@ int blackbox_find__open(struct blackbox_find *find, const void *bytes, u64 size,
 		return err;
 	err = search_all(find, progress);
 	address = drop_copies(find);
+	drop_older_roots(find);
 	blackbox_memory__set_address(find->memory, address);
 	err = err ?: copy_images(find, address);
 	for (size_t i = 0; i < find->nr && !err; i++)

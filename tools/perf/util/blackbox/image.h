@@ -17,7 +17,7 @@
  * @offset: where it begins in the file
  * @left_out: bytes of it that the file does not have; they are zeros
  * @is_copy: @base is memory of its own, of @size bytes
- * @super: its superblock
+ * @super: its superblock; that of a scattered image has the places in what was assembled
  * @state: PERF_BLACKBOX_LIVE, ...; 0 if it is none of these
  * @has_death: @death is valid
  * @death: how the kernel died
@@ -44,6 +44,11 @@ struct blackbox_image {
 	u32				damaged;
 	bool				overlaps;
 };
+
+static inline bool blackbox_image__is_scattered(const struct blackbox_image *image)
+{
+	return image->super.flags & PERF_BLACKBOX_SUPER_SCATTERED;
+}
 
 /**
  * struct blackbox_buffer - a ring buffer of a session

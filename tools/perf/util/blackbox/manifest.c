@@ -117,6 +117,8 @@ static void write_image(struct json_writer *w, const struct blackbox_image *imag
 	char id[2 * sizeof(super->build_id) + 1];
 
 	json_writer__begin_object(w, "image", JSON_STYLE__LINES);
+	json_writer__string(w, "place",
+			    blackbox_image__is_scattered(image) ? "memory" : "region");
 	json_writer__string(w, "label", super->label);
 	json_writer__number(w, "generation", super->generation);
 	json_writer__string(w, "state", blackbox_image__state_name(image));

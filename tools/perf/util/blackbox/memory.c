@@ -370,7 +370,7 @@ static bool parse_hex(const char *text, u64 size, u64 *value)
 bool blackbox_memory__vmcoreinfo(struct blackbox_memory *mem, const char *key, u64 *value)
 {
 	const u64 len = strlen(key);
-	const char *line = mem->info, *end = line + mem->info_size;
+	const char *line = mem->info, *end;
 	bool found = false;
 	char *text;
 
@@ -380,6 +380,9 @@ bool blackbox_memory__vmcoreinfo(struct blackbox_memory *mem, const char *key, u
 		free(text);
 		return found;
 	}
+	if (!line)
+		return false;
+	end = line + mem->info_size;
 	while (line && line < end) {
 		const char *next = memchr(line, '\n', end - line);
 

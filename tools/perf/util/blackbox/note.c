@@ -223,7 +223,7 @@ static void print_error(const char *name, int err)
 		       name);
 		break;
 	case -ENOSPC:
-		pr_err("There is no room for notes of session %s: make its region larger.\n", name);
+		pr_err("There is no room for notes of session %s: if it lies in a region, make that larger.\n", name);
 		break;
 	default:
 		pr_err("Notes of session %s cannot be stored: %s.\n", name, strerror(-err));
@@ -247,7 +247,7 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 		return ret;
 	}
 	if (ret != NOTE_ALL)
-		pr_warning("The region is too small for all notes: %llu bytes fit.\n",
+		pr_warning("There is no room for all notes: %llu bytes fit.\n",
 			   (unsigned long long)arg.slot_size);
 	if (!quiet)
 		fprintf(stderr, "[ perf data note: stored %llu bytes with session %s%s ]\n",

@@ -404,9 +404,14 @@ static void list_image(const struct source *source, const struct blackbox_image 
 	printf("%s", source->name);
 	if (!source->is_last)
 		printf(" at 0x%" PRIx64, image->offset);
-	printf(": %s, region %s, generation %" PRIu64 ", kernel %s",
-	       blackbox_image__state_name(image), *image->super.label ? image->super.label : "-",
-	       (u64)image->super.generation, image->super.release);
+	printf(": %s, ", blackbox_image__state_name(image));
+	if (blackbox_image__is_scattered(image))
+		printf("memory of the kernel");
+	else
+		printf("region %s, generation %" PRIu64,
+		       *image->super.label ? image->super.label : "-",
+		       (u64)image->super.generation);
+	printf(", kernel %s", image->super.release);
 	if (image->has_death)
 		printf(", %s, CPU %d, %s[%d]: %s",
 		       blackbox__wall_clock(image->death.clock.real, buf, sizeof(buf)) ?:
@@ -465,6 +470,13 @@ static bool is_ambiguous(const struct recover *rec, const struct blackbox_image 
 	return false;
 }
 
+static const char *place_of(const struct blackbox_image *image)
+{
+	if (blackbox_image__is_scattered(image))
+		return "memory";
+	return *image->super.label ? image->super.label : "region";
+}
+
 static char *make_name(const struct recover *rec, const struct blackbox_image *image,
 		       const char *session)
 {
@@ -477,12 +489,11 @@ static char *make_name(const struct recover *rec, const struct blackbox_image *i
 		len = asprintf(&name, "%s.%s", rec->opts->output, session);
 	else if (is_ambiguous(rec, image))
 		len = asprintf(&name, "%s.%s.%" PRIu64 ".0x%" PRIx64 ".%s", rec->opts->output,
-			       *image->super.label ? image->super.label : "region",
-			       (u64)image->super.generation, (u64)image->super.phys, session);
+			       place_of(image), (u64)image->super.generation, (u64)image->super.phys,
+			       session);
 	else
 		len = asprintf(&name, "%s.%s.%" PRIu64 ".%s", rec->opts->output,
-			       *image->super.label ? image->super.label : "region",
-			       (u64)image->super.generation, session);
+			       place_of(image), (u64)image->super.generation, session);
 	return len < 0 ? NULL : name;
 }
 

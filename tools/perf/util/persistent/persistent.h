@@ -181,7 +181,7 @@ void persistent_live__delete(struct persistent_live *live);
  * @no_buildid: write no table of build-ids
  * @recorder: what is read is for a flight recorder (-M), which may compress it
  * @made: out: id of the session that was made
- * @placed: out: its buffers lie in a reserved region
+ * @take_notes: out: it can outlive the kernel: in a reserved region, or in a crash dump
  */
 struct persistent_opts {
 	const char	*make;
@@ -195,7 +195,7 @@ struct persistent_opts {
 	bool		no_buildid;
 	bool		recorder;
 	u64		made;
-	bool		placed;
+	bool		take_notes;
 };
 
 static inline bool persistent_opts__used(const struct persistent_opts *p)

@@ -136,19 +136,45 @@ TEST_F(box, notes_fill_a_slot)
 	free(data);
 }
 
-/* A session in ordinary memory has no notes. */
+/* The notes of a session in the kernel's memory have the size that they need, up to a limit. */
 TEST_F(box, ordinary_session)
 {
 	int fd = open_comm(0), session;
+	struct perf_persistent_notes notes;
+	size_t first;
 	int64_t id;
+	char *data;
 
 	id = unclaim(fd, 0, 0, "ordinary");
 	ASSERT_LT(0, id);
 	session = open_session(id);
 	ASSERT_LE(0, session);
-	EXPECT_EQ(-1, write_notes(session, 0, "x", 1, NULL));
-	EXPECT_EQ(ENXIO, errno);
+	EXPECT_EQ(-1, write_notes(session, PERF_PERSISTENT_NOTES_ADD, "x", 1, NULL));
+	EXPECT_EQ(ENODATA, errno);
+	ASSERT_EQ(0, write_notes(session, 0, "x", 1, &notes));
+	first = notes.room;
+	EXPECT_LT(0, first);
+	EXPECT_GT(notes.slot_size, first);
+	data = calloc(1, notes.slot_size + 1);
+	ASSERT_NE(NULL, data);
+
+	EXPECT_EQ(-1, write_notes(session, PERF_PERSISTENT_NOTES_ADD, data, first + 1, NULL));
+	EXPECT_EQ(ENOSPC, errno);
+	EXPECT_EQ(0, write_notes(session, PERF_PERSISTENT_NOTES_ADD, data, first, &notes));
+	EXPECT_EQ(0, notes.room);
+	EXPECT_EQ(-1, write_notes(session, 0, data, notes.slot_size + 1, NULL));
+	EXPECT_EQ(ENOSPC, errno);
+	EXPECT_EQ(0, write_notes(session, 0, data, notes.slot_size, &notes));
+	EXPECT_EQ(0, notes.room);
+	/* Both slots were large, and become small again. */
+	EXPECT_EQ(0, write_notes(session, 0, data, notes.slot_size, &notes));
+	EXPECT_EQ(0, write_notes(session, 0, "x", 1, &notes));
+	EXPECT_EQ(first, notes.room);
+
 	EXPECT_EQ(0, session_end(session));
+	EXPECT_EQ(-1, write_notes(session, 0, "x", 1, NULL));
+	EXPECT_EQ(ENOENT, errno);
+	free(data);
 	close(session);
 	close(fd);
 }
