@@ -1045,15 +1045,23 @@ static int check_hostile_parts(struct box *box, void *bytes, bool backward)
 	all = count_records(memory);
 	for (u64 pos = 0; (part = next_part(memory, &pos));) {
 		const struct perf_blackbox_part saved = *part;
+		u64 *pages = (void *)(part + 1), page = *pages;
 		int nr;
 
 		part->next = part->phys;
+		/* A list of pages that begins with its end, and is full */
+		if (saved.kind == PERF_BLACKBOX_PART_NOTES) {
+			*pages = 0;
+			pages[(BOX_PAGE - sizeof(*part)) / sizeof(*pages) - 1] = BOX_PAGE;
+		}
 		nr = count_records(memory);
 		/* The first of two parts hides the other one. */
 		if (saved.kind == PERF_BLACKBOX_PART_EVENTS && saved.next)
 			nr *= 2;
 		TEST_ASSERT_EQUAL("a circle", all, nr);
 		*part = saved;
+		if (saved.kind == PERF_BLACKBOX_PART_NOTES)
+			*pages = page;
 		if (saved.kind != PERF_BLACKBOX_PART_EVENTS)
 			continue;
 		nr_events++;

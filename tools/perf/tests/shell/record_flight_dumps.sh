@@ -159,11 +159,24 @@ fault_kill_child()
 	pkill -KILL -P "$RECORDER" || true
 }
 
+refused_forks()
+{
+	awk '/^max/ { print $2 }' "$CGROUP/pids.events"
+}
+
+refuses_more()
+{
+	[ "$(refused_forks)" -gt "$1" ]
+}
+
 fault_no_processes()
 {
+	local before
+
+	before=$(refused_forks)
 	echo 0 >"$CGROUP/pids.max"
 	ask
-	pause 0.5
+	wait_for refuses_more "$before"
 	echo max >"$CGROUP/pids.max"
 	says 'could not be begun: Resource temporarily unavailable'
 }

@@ -30,7 +30,8 @@ slept()
 	awk "BEGIN { printf \"%d\", $(clock BOOTTIME) - $(clock MONOTONIC) }"
 }
 
-# sleep_now SECONDS: sets RESUMED to the time of the records at the return
+# sleep_now SECONDS [COMMAND]: right before, runs the command. Sets RESUMED to the time of the
+# records at the return, and SLEPT to that of the wall clock before
 sleep_now()
 {
 	local before now
@@ -38,6 +39,8 @@ sleep_now()
 	before=$(slept)
 	echo 0 >$ALARM
 	echo "+$1" >$ALARM
+	SLEPT=$(date +%s)
+	"${@:2}"
 	echo "$STATE" >/sys/power/state
 	RESUMED=$(clock MONOTONIC)
 	now=$(slept)
@@ -199,10 +202,11 @@ a_dump_through()
 {
 	start_recorder "$TMP/d" -M 32M -a -e cpu-clock/freq=999/ --dump-timeout $((SLEEP / 2))s
 	sleep 3
-	kill -USR1 "$RECORDER"
-	sleep_now "$SLEEP"
+	sleep_now "$SLEEP" kill -USR1 "$RECORDER"
 	wait_for has_dumps "$OUT_NAME" 1
 	DUMP=$(dumps "$OUT_NAME")
+	# It was not complete before.
+	[ "$(stat -c %Y "$DUMP.json")" -gt $((SLEPT + SLEEP / 2)) ]
 	opens "$DUMP"
 	not grep 'did not finish' "$OUT_NAME.stderr"
 	stop_recorder INT

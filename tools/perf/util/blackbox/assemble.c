@@ -304,10 +304,11 @@ static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
 	u64 pages[PART_PAGES];
 	struct part part;
 	s64 size = 0;
+	size_t i;
 
 	while (read_part(as, phys, PERF_BLACKBOX_PART_NOTES, session, &part)) {
 		memcpy(pages, part.body, sizeof(pages));
-		for (size_t i = 0; i < PART_PAGES && pages[i]; i++) {
+		for (i = 0; i < PART_PAGES && pages[i]; i++) {
 			s64 offset = (u64)size < MAX_SLOT ? reserve(as, page_size) : -ENOSPC;
 
 			if (offset == -ENOSPC)
@@ -317,7 +318,7 @@ static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
 			read_or_zero(as, pages[i], as->heap + offset, page_size);
 			size += page_size;
 		}
-		if (!pages[PART_PAGES - 1])
+		if (i < PART_PAGES)
 			break;
 		phys = part.head.next;
 	}

@@ -112,7 +112,6 @@ static void count_other(struct blackbox_find *find, enum blackbox_found found)
 static int search_bytes(struct blackbox_find *find, const void *bytes, u64 size, u64 phys,
 			blackbox_progress_t progress)
 {
-	size_t copies = 0;
 	int err = 0;
 
 	for (u64 pos = 0; pos < size && !err; pos += STEP) {
@@ -128,7 +127,7 @@ static int search_bytes(struct blackbox_find *find, const void *bytes, u64 size,
 		}
 		if (!pos && !phys)
 			phys = image.super.phys;
-		if (may_be_own(&image, phys) || copies++ < MAX_COPIES)
+		if (may_be_own(&image, phys) || find->nr < MAX_COPIES)
 			err = add_image(find, &image);
 		else
 			find->copies++;
@@ -343,6 +342,18 @@ static int copy_image(struct blackbox_find *find, struct blackbox_image *image, 
 	return 0;
 }
 
+/* A root whose entries are not known here: it was counted. */
+static void drop_unknown(struct blackbox_find *find)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < find->nr; i++) {
+		if (find->images[i].base)
+			find->images[nr++] = find->images[i];
+	}
+	find->nr = nr;
+}
+
 static int copy_images(struct blackbox_find *find, u64 address)
 {
 	struct blackbox_image **images = calloc(find->nr + 1, sizeof(*images));
@@ -361,6 +372,7 @@ static int copy_images(struct blackbox_find *find, u64 address)
 	for (size_t i = 0; i < nr && !err; i++)
 		err = copy_image(find, images[i], address + images[i]->offset, &room);
 	free(images);
+	drop_unknown(find);
 	return err;
 }
 

@@ -7,7 +7,7 @@
  * size, of 64 bits in big endian, and its bytes. Both are -1 at the end.
  *
  * The parts are put in order in a file without a name in TMPDIR, or in /var/tmp. Nothing in the
- * dump is trusted: an offset may be anything, and then the file has a hole.
+ * dump is trusted: an offset that would make a file of many times its size is refused.
  */
 #include "flattened.h"
 
@@ -22,6 +22,9 @@
 #define SIGNATURE	"makedumpfile"
 #define HEADER_SIZE	4096
 #define END		(~0ULL)
+
+/* Dumps have no holes to speak of. Each page of one that is forged would have to be searched. */
+#define MAX_HOLES	16
 
 struct part_header {
 	__be64	offset;
@@ -38,9 +41,10 @@ bool blackbox_flattened__is_one(const void *bytes, u64 size)
 	return size >= HEADER_SIZE && !memcmp(bytes, SIGNATURE, sizeof(SIGNATURE));
 }
 
-static int write_part(int fd, const void *bytes, u64 size, u64 offset)
+/* @limit: bytes that the dump may have */
+static int write_part(int fd, const void *bytes, u64 size, u64 offset, u64 limit)
 {
-	if (offset > INT64_MAX || size > INT64_MAX - offset)
+	if (offset > limit || size > limit - offset)
 		return -EBADMSG;
 	while (size) {
 		ssize_t n = pwrite(fd, bytes, size, offset);
@@ -58,6 +62,7 @@ static int write_part(int fd, const void *bytes, u64 size, u64 offset)
 
 static int write_parts(int fd, const void *bytes, u64 size)
 {
+	const u64 limit = min(size, (u64)INT64_MAX / MAX_HOLES) * MAX_HOLES;
 	u64 pos = HEADER_SIZE;
 	int err = 0;
 
@@ -75,7 +80,7 @@ static int write_parts(int fd, const void *bytes, u64 size)
 			break;
 		if (len > size - pos)
 			return -EBADMSG;
-		err = write_part(fd, bytes + pos, len, offset);
+		err = write_part(fd, bytes + pos, len, offset, limit);
 		pos += len;
 	}
 	return err;

@@ -128,8 +128,10 @@ static int map_bytes(struct source *source, int fd)
 {
 	source->bytes = mmap(NULL, source->size ?: 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	source->is_mapping = source->bytes != MAP_FAILED;
-	if (!source->is_mapping)
+	if (!source->is_mapping) {
+		source->bytes = NULL;
 		return -errno;
+	}
 	source->fd = fd;
 	return 0;
 }
@@ -152,20 +154,19 @@ static int rearrange(struct source *source)
 {
 	int fd = blackbox_flattened__open(source->bytes, source->size);
 	struct stat st;
+	int err;
 
 	if (fd < 0)
 		return fd;
 	put_bytes(source);
-	if (fstat(fd, &st)) {
-		close(fd);
-		return -errno;
+	err = fstat(fd, &st) ? -errno : 0;
+	if (!err) {
+		source->size = st.st_size;
+		err = map_bytes(source, fd);
 	}
-	source->size = st.st_size;
-	if (map_bytes(source, fd)) {
+	if (err)
 		close(fd);
-		return -ENOMEM;
-	}
-	return 0;
+	return err;
 }
 
 static int get_bytes(struct source *source)
@@ -211,7 +212,7 @@ static void print_read_error(const struct source *source, int err)
 static void print_flattened_error(const struct source *source, int err)
 {
 	if (err == -EBADMSG)
-		pr_err("%s is a flattened dump that ends too early: if the memory was saved in another way as well, try that.\n",
+		pr_err("%s is a flattened dump that is damaged, or ends too early: if the memory was saved in another way as well, try that.\n",
 		       source->path);
 	else
 		pr_err("%s is a flattened dump, and cannot be put in order in TMPDIR: %s. Use 'makedumpfile -R' where there is room.\n",

@@ -230,6 +230,7 @@ static int begin_dump(struct flight_recorder *fr, struct flight_trigger *t, cons
 		.cause		= &fr->job_cause,
 		.action		= flight_action__name(action),
 		.last		= !t,
+		.keep		= !t || !flight_trigger__may_try_again(t),
 		.window_asked	= fr->opts->max_age,
 		.swallowed	= t ? t->merged : 0,
 		.cpus_left_out	= fr->hotplug.left_out,

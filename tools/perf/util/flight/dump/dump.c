@@ -690,11 +690,32 @@ static int name_dump(const char *tmp, char *path, size_t size)
 	return err;
 }
 
+static int make_manifest(struct dump *d, char **text, size_t *size)
+{
+	FILE *f = open_memstream(text, size);
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	err = manifest__write(&d->m, f);
+	if (fclose(f) && !err)
+		err = -ENOMEM;
+	return err;
+}
+
+/* A stream would hide why the disk took only a part. */
+static int write_text(int fd, const char *text, size_t size)
+{
+	if (writen(fd, text, size) != (ssize_t)size || fsync(fd))
+		return -errno ?: -EIO;
+	return 0;
+}
+
 static int write_manifest(struct dump *d, const char *dump_path)
 {
-	char path[PATH_MAX + 8], *tmp = NULL;
+	char path[PATH_MAX + 8], *tmp = NULL, *text = NULL;
+	size_t size;
 	int fd, err;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "%s.json", dump_path);
 	fd = dump__create_temporary(path, &tmp);
@@ -702,22 +723,14 @@ static int write_manifest(struct dump *d, const char *dump_path)
 		free(tmp);
 		return fd;
 	}
-	f = fdopen(fd, "w");
-	if (!f) {
-		close(fd);
-		err = -ENOMEM;
-		goto out;
-	}
-	err = manifest__write(&d->m, f);
-	if (!err && fsync(fd))
+	err = make_manifest(d, &text, &size) ?: write_text(fd, text, size);
+	if (close(fd) && !err)
 		err = -errno;
-	if (fclose(f) && !err)
-		err = -EIO;
 	if (!err)
 		err = name_file(tmp, path);
-out:
 	if (err)
 		unlink(tmp);
+	free(text);
 	free(tmp);
 	return err;
 }
@@ -841,11 +854,14 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	if (err)
 		pr_err("Cannot write the manifest of %s: %s\n", result->path,
 		       strerror(-err));
-	/* What was lost is told in the manifest alone: without it there is no dump. */
-	if (err && !request->last) {
+	/*
+	 * What was lost is told in the manifest alone: without it the dump has failed. Only if
+	 * nobody tries again, it is better than nothing.
+	 */
+	if (err && !request->keep)
 		unlink(result->path);
+	if (err && !request->last)
 		goto out;
-	}
 	dump__sync_directory(result->path);
 	err = 0;
 	result->events = d.m.events;

@@ -69,7 +69,8 @@ struct dump_source {
  * @reason: reason given by the trigger
  * @cause: the same in numbers
  * @action: action after the dump
- * @last: it is not tried again: keep the dump if its manifest cannot be written
+ * @last: the recorder ends with it
+ * @keep: it is not tried again: keep the dump if its manifest cannot be written
  * @window_asked: maximum age in ns, 0: no limit
  * @swallowed: further hits that this dump represents
  * @given_up: bytes dropped by the recorder since the last dump
@@ -85,6 +86,7 @@ struct dump_request {
 	const struct flight_cause *cause;
 	const char		*action;
 	bool			last;
+	bool			keep;
 	u64			window_asked;
 	u64			swallowed;
 	u64			given_up;

@@ -453,6 +453,15 @@ unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
 }
 
 /**
+ * flight_trigger__may_try_again - will its dump be tried again, should it fail?
+ * @t: the trigger
+ */
+bool flight_trigger__may_try_again(const struct flight_trigger *t)
+{
+	return !t->ops->asked && t->tries < MAX_TRIES;
+}
+
+/**
  * flight_trigger__try_again - its dump has failed: READY becomes HIT again
  * @t: the trigger, with the reason and the number of hits of that dump
  * @now: CLOCK_MONOTONIC
@@ -464,7 +473,7 @@ unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
 bool flight_trigger__try_again(struct flight_trigger *t, u64 now)
 {
 	t->quiet_until = 0;
-	if (t->ops->asked || t->tries == MAX_TRIES)
+	if (!flight_trigger__may_try_again(t))
 		return false;
 	if (trigger_is_hit(&t->state))
 		return true;

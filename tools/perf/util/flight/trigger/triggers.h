@@ -163,6 +163,7 @@ int flight_triggers__start(struct flight_trigger *triggers, const struct flight_
 void flight_trigger__end(struct flight_trigger *t, enum flight_action action);
 void flight_trigger__set_reason(struct flight_trigger *t, const char *reason);
 void flight_triggers__stop(struct flight_trigger *triggers);
+bool flight_trigger__may_try_again(const struct flight_trigger *t);
 bool flight_trigger__try_again(struct flight_trigger *t, u64 now);
 unsigned int flight_trigger__look(struct flight_trigger *t, u64 now);
 struct flight_trigger *flight_triggers__due(struct flight_trigger *triggers, u64 now);
