@@ -132,6 +132,9 @@ counts_delays()
 		            elif woken and time - woken[0] < 10 ** 6:
 		                ready[prev] = time, woken[1], False
 		                racing.add(prev)
+		            elif woken:
+		                # perf sched timehist counts from that wakeup, if no other follows.
+		                last_wait[prev] = None
 		        if next_:
 		            if next_ in ready:
 		                add(next_, cpu, time)
