@@ -1081,9 +1081,32 @@ static int check_hostile_parts(struct box *box, void *bytes, bool backward)
 	return TEST_OK;
 }
 
+/* Entries of a later kernel are larger: there is nothing to read, but it is told why. */
+static int check_other_entries(struct box *box, void *bytes, bool backward)
+{
+	void *memory = new_bytes(SCATTERED_MEMORY);
+	struct perf_blackbox_super *super = memory + SCATTERED_ROOT;
+	struct box root = { .super = super };
+	struct blackbox_find find;
+
+	if (!memory)
+		return TEST_FAIL;
+	put_scattered_box(box, bytes, backward);
+	box__scatter(box, memory);
+	super->event_size += sizeof(u64);
+	box__seal(&root);
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, memory, SCATTERED_MEMORY, NULL));
+	TEST_ASSERT_EQUAL("images", 0, (int)find.nr);
+	TEST_ASSERT_EQUAL("other versions", 1, (int)find.version);
+	blackbox_find__exit(&find);
+	free(memory);
+	return TEST_OK;
+}
+
 static int test__scattered(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
-	return with_both(check_scattered) ?: with_both(check_hostile_parts);
+	return with_both(check_scattered) ?: with_both(check_hostile_parts) ?:
+	       with_both(check_other_entries);
 }
 
 static int check_foreign(struct box *box, void *bytes, bool backward)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every allocation and every access to user memory on the paths that make, join, complete,
- * open, map, describe, list, start and claim fails, the first, the second, and so on until
+ * open, map, describe, list, note, start and claim fails, the first, the second, and so on until
  * none is left: what was refused is as if it had not been tried, and can be tried again.
  * It fails once; and, for what tries again by itself (xarrays), with all that come after.
  *
@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 
 #include <sys/resource.h>
+
+#include <linux/perf_blackbox.h>
 
 #include "../kselftest_harness.h"
 #include "fail_nth.h"
@@ -355,6 +357,35 @@ static void closes_ended(struct _test_data_faults *self)
 	claims_mapped_event(self);
 }
 
+/* More pages than one part of the image has addresses of */
+static int64_t notes(struct _test_data_faults *self)
+{
+	static char bytes[2200 << 10];
+	struct perf_persistent_notes arg = {
+		.size		= sizeof(arg),
+		.data		= (uintptr_t)bytes,
+		.data_size	= sizeof(bytes),
+	};
+
+	return ioctl(self->got, PERF_EVENT_IOC_SESSION_NOTES, &arg);
+}
+
+static void ends_session(struct _test_data_faults *self)
+{
+	session_end(self->got);
+	closes_ended(self);
+}
+
+static bool have_notes(struct _test_data_faults *self)
+{
+	bool have;
+
+	has_session_to_end(self);
+	have = !notes(self) || errno != ENOTTY;
+	ends_session(self);
+	return have;
+}
+
 #define MODULE		"persistent_module"
 #define AGAIN		"/sys/module/" MODULE "/parameters/again"
 
@@ -403,6 +434,7 @@ static const struct operation operations[] = {
 	{ "describe the session", false, has_session_fd, describes_session, closes },
 	{ "list the session", false, has_session_fd, lists_session, closes },
 	{ "freeze", false, has_session_fd, freezes_and_thaws, closes },
+	{ "write notes", false, has_session_to_end, notes, ends_session },
 	{ "end", true, has_session_to_end, ends, closes_ended },
 	{ "start", false, has_module, starts, unloads },
 	/* Who cannot claim cannot get rid of it: it allocates nothing, and copies nothing. */
@@ -415,9 +447,9 @@ static bool is_listed_alone(void)
 	return nr_entries(DEVICE "/sessions") == 1 && nr_entries(DEVICE "/events") == 1;
 }
 
-static bool is_possible(const struct operation *op)
+static bool is_possible(struct _test_data_faults *self, const struct operation *op)
 {
-	return op->try != starts || have_module();
+	return (op->try != starts || have_module()) && (op->try != notes || have_notes(self));
 }
 
 /* Tried with a fault, or without one at last: what holds after each. */
@@ -428,7 +460,8 @@ static void judge(struct __test_metadata *_metadata, struct _test_data_faults *s
 	if (ret >= 0)
 		op->undo(self);
 	/* What is claimed, or stopped, only now is listed until it is. */
-	if (ret >= 0 || (op->try != claims && op->try != ends && op->try != starts))
+	if (ret >= 0 || (op->try != claims && op->try != ends && op->try != starts &&
+			 op->try != notes))
 		EXPECT_TRUE(is_listed_alone()) TH_LOG("%s, %u", op->name, n);
 }
 
@@ -442,7 +475,7 @@ TEST_F_TIMEOUT(faults, each_fails_once, 900)
 		const struct operation *op = &operations[i];
 
 		/* A table grows with each try that gets so far: these do not come to an end. */
-		if (!is_possible(op) || op->try == opens_beyond_table)
+		if (!is_possible(self, op) || op->try == opens_beyond_table)
 			continue;
 		for (n = 1, refused = 0, failed = true; failed; n++) {
 			/* Each counts from a quiet state, and none takes that many. */
@@ -473,7 +506,7 @@ TEST_F_TIMEOUT(faults, all_fail_from_there_on, 900)
 	for (i = 0; i < ARRAY_SIZE(operations); i++) {
 		const struct operation *op = &operations[i];
 
-		if (!is_possible(op))
+		if (!is_possible(self, op))
 			continue;
 		for (bytes = 0, refused = 0, ret = -1; ret < 0; bytes += STEP) {
 			ASSERT_GT(1 << 20, bytes) TH_LOG("%s", op->name);
