@@ -21,23 +21,26 @@
  * They lie in the linear mapping, whose address the superblock tells, so that
  * perf_buffer::data_pages leads to the data pages. So a writer does nothing for this image, and
  * nothing is done for each page. A session costs 4 KiB, and 4 KiB for each 6 events. They are
- * charged to the memory cgroup of who opens the event, as the events are.
+ * charged to the memory cgroup of the task that calls UNCLAIM, as the events are.
  *
  * Lifetime
  * --------
  *
  * The parts of a session are linked when it is created, and freed with it. An entry of an event
  * is valid from its UNCLAIM to the last user of the member, which has a reference on the buffer.
- * Parts of events stay until the session ends; free entries in them are used again.
+ * So neither a CPU that goes offline, nor the exec or exit of the task of an event, nor the exit
+ * of the owner changes an entry. Names are copied: a module may go. Parts of events stay until
+ * the session is freed; free entries in them are used again. Notes end with the session, though
+ * its file may be open.
  *
  * The last act walks the parts without a lock, from NMI as well, with interrupts disabled, and
  * thus in an RCU read-side critical section. What it may find is freed after a grace period:
  * parts, and buffers, whose entry is invalid before their reference is dropped. After the last
- * act, the other CPUs may still end members and sessions, until they are stopped. These leave
- * the image, as if they had ended earlier: in contrast to a region, their memory is needed.
+ * act, the other CPUs may still end members and sessions, until they are stopped. Unlike those
+ * in a region, these leave the image, as if they had ended earlier: their memory is used again.
  *
  * Order of stores: see blackbox_image.c. A part is filled in first, and linked last. It is
- * unlinked first, and freed last. Notes end with the session, though its file may be open.
+ * unlinked first, and freed last.
  *
  * Locking
  * -------
@@ -64,10 +67,10 @@
 
 #include "blackbox.h"
 
-/* Names are found in the notes: so many tasks are named in addition. */
+/* So many tasks are named at the death. Others are found in the notes, if there are any. */
 #define PERF_BLACKBOX_SCATTERED_TASKS	4096U
 
-/* The first slot for notes has this much in addition to the base. */
+/* A slot has this much for additions, and half as much as its base. */
 #define PERF_BLACKBOX_SLOT_SPARE	SZ_64K
 
 /* More parts than there are: the last act ends if their lists are damaged. */
