@@ -74,3 +74,15 @@ run_logged()
 	fi
 	say "$label: done in $((SECONDS - start)) s"
 }
+
+# qmp COMMAND...: each the name of a QMP command, and its arguments; the socket is $OUT/qmp
+qmp()
+{
+	local command
+	{
+		echo '{"execute": "qmp_capabilities"}'
+		for command; do
+			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
+		done
+	} | timeout 300 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
+}

@@ -722,18 +722,6 @@ guest()
 	fi
 }
 
-# qmp COMMAND...: each the name of a QMP command, and its arguments
-qmp()
-{
-	local command
-	{
-		echo '{"execute": "qmp_capabilities"}'
-		for command; do
-			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
-		done
-	} | timeout 300 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
-}
-
 # Do what the guest asks for.
 serve()
 {

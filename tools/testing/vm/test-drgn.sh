@@ -64,18 +64,6 @@ guest()
 
 # On the host
 
-# qmp COMMAND...: each the name of a QMP command, and its arguments
-qmp()
-{
-	local command
-	{
-		echo '{"execute": "qmp_capabilities"}'
-		for command; do
-			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
-		done
-	} | timeout 100 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
-}
-
 has_died()
 {
 	grep -q 'end Kernel panic' "$OUT/console" 2>/dev/null || ! kill -0 "$1" 2>/dev/null

@@ -15,11 +15,10 @@
  * all that is left of a death, and a later perf, or a look at the bytes, may tell more.
  */
 #include "blackbox.h"
-#include "find.h"
-#include "flattened.h"
 #include "formats.h"
 #include "last.h"
 #include "recording.h"
+#include "source.h"
 #include "../debug.h"
 #include "../flight/dump/dump.h"
 #include "../flight/dump/files.h"
@@ -34,34 +33,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-/**
- * struct source - a file with images
- * @path: its name
- * @name: how it is shown
- * @is_last: the kernel offers it
- * @bytes: its contents
- * @size: bytes of these
- * @is_mapping: @bytes is a mapping
- * @fd: the file, if it is a mapping; or -1
- * @kept: there is something in it that was not recovered
- * @found: the images
- */
-struct source {
-	char			*path;
-	const char		*name;
-	bool			is_last;
-	void			*bytes;
-	u64			size;
-	bool			is_mapping;
-	int			fd;
-	bool			kept;
-	struct blackbox_find	found;
-};
 
 /**
  * struct recover - one call of the command
@@ -75,7 +48,7 @@ struct source {
  */
 struct recover {
 	const struct blackbox_options	*opts;
-	struct source			*sources;
+	struct blackbox_source			*sources;
 	size_t				nr_sources;
 	u32				nr_images;
 	u32				nr_sessions;
@@ -85,173 +58,18 @@ struct recover {
 
 /* Sources */
 
-static void show_progress(u64 done, u64 size)
-{
-	static time_t began, shown;
-	time_t now = time(NULL);
-
-	if (!began) {
-		began = now;
-		shown = now;
-	}
-	if (!isatty(STDERR_FILENO) || now - began < 1 || (now == shown && done < size))
-		return;
-	shown = now;
-	fprintf(stderr, "\r[ perf data recover: searched %" PRIu64 " of %" PRIu64 " MiB ]%s",
-		done >> 20, size >> 20, done == size ? "\n" : "");
-}
-
-/* Files of sysfs cannot be mapped. */
-static int read_bytes(struct source *source, int fd)
-{
-	u64 room = source->size;
-
-	source->size = 0;
-	source->bytes = malloc(room ?: 1);
-	if (!source->bytes)
-		return -ENOMEM;
-	while (source->size < room) {
-		ssize_t n = read(fd, source->bytes + source->size, room - source->size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		source->size += n;
-	}
-	return 0;
-}
-
-static int map_bytes(struct source *source, int fd)
-{
-	source->bytes = mmap(NULL, source->size ?: 1, PROT_READ, MAP_PRIVATE, fd, 0);
-	source->is_mapping = source->bytes != MAP_FAILED;
-	if (!source->is_mapping) {
-		source->bytes = NULL;
-		return -errno;
-	}
-	source->fd = fd;
-	return 0;
-}
-
-static void put_bytes(struct source *source)
-{
-	if (source->is_mapping)
-		munmap(source->bytes, source->size ?: 1);
-	else
-		free(source->bytes);
-	if (source->fd >= 0)
-		close(source->fd);
-	source->bytes = NULL;
-	source->is_mapping = false;
-	source->fd = -1;
-}
-
-/* A flattened dump is replaced by what is in it. */
-static int rearrange(struct source *source)
-{
-	int fd = blackbox_flattened__open(source->bytes, source->size);
-	struct stat st;
-	int err;
-
-	if (fd < 0)
-		return fd;
-	put_bytes(source);
-	err = fstat(fd, &st) ? -errno : 0;
-	if (!err) {
-		source->size = st.st_size;
-		err = map_bytes(source, fd);
-	}
-	if (err)
-		close(fd);
-	return err;
-}
-
-static int get_bytes(struct source *source)
-{
-	int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = fstat(fd, &st) ? -errno : !S_ISREG(st.st_mode) ? -EINVAL : 0;
-	if (!err) {
-		source->size = st.st_size;
-		if (!map_bytes(source, fd))
-			return 0;
-		err = read_bytes(source, fd);
-	}
-	close(fd);
-	return err;
-}
-
-static void print_read_error(const struct source *source, int err)
-{
-	switch (err) {
-	case -ENOENT:
-		pr_err("There is no %s: name a file with an image, or use --list to see what the last boot left.\n",
-		       source->path);
-		break;
-	case -EPERM:
-	case -EACCES:
-		pr_err("%s cannot be read: it needs CAP_PERFMON and CAP_SYS_ADMIN, so run perf as root.\n",
-		       source->path);
-		break;
-	case -EINVAL:
-		pr_err("%s is no file: copy what it holds to a file first.\n", source->path);
-		break;
-	default:
-		pr_err("%s cannot be read: %s.\n", source->path, strerror(-err));
-		break;
-	}
-}
-
-static void print_flattened_error(const struct source *source, int err)
-{
-	if (err == -EBADMSG)
-		pr_err("%s is a flattened dump that is damaged, or ends too early: if the memory was saved in another way as well, try that.\n",
-		       source->path);
-	else
-		pr_err("%s is a flattened dump, and cannot be put in order in TMPDIR: %s. Use 'makedumpfile -R' where there is room.\n",
-		       source->path, strerror(-err));
-}
-
 /* Takes @path. */
 static int add_source(struct recover *rec, char *path, bool is_last)
 {
-	struct source *sources = reallocarray(rec->sources, rec->nr_sources + 1, sizeof(*sources));
-	struct source *source;
-	int err;
+	struct blackbox_source *sources = reallocarray(rec->sources, rec->nr_sources + 1,
+						       sizeof(*sources));
 
 	if (!sources || !path) {
 		free(path);
 		return -ENOMEM;
 	}
 	rec->sources = sources;
-	source = &sources[rec->nr_sources++];
-	*source = (struct source) { .path = path, .name = path, .is_last = is_last, .fd = -1 };
-	if (is_last)
-		source->name = strrchr(path, '/') + 1;
-	err = get_bytes(source);
-	if (err) {
-		print_read_error(source, err);
-		return err;
-	}
-	if (blackbox_flattened__is_one(source->bytes, source->size))
-		err = rearrange(source);
-	if (err) {
-		print_flattened_error(source, err);
-		return err;
-	}
-	err = blackbox_find__open(&source->found, source->bytes, source->size, source->fd,
-				  show_progress);
-	if (err == -EOPNOTSUPP)
-		pr_err("%s is a compressed dump, which this perf was built not to read: build it with libkdumpfile-dev installed, or save the memory with 'makedumpfile -E'.\n",
-		       source->path);
-	return err;
+	return blackbox_source__open(&sources[rec->nr_sources++], path, is_last);
 }
 
 static int add_last(const char *path, const char *name __maybe_unused, void *rec)
@@ -279,7 +97,7 @@ static u32 max_sessions(const struct blackbox_image *image)
 	return min(image->super.max_sessions, 256U);
 }
 
-typedef int (*session_fn_t)(struct recover *rec, struct source *source,
+typedef int (*session_fn_t)(struct recover *rec, struct blackbox_source *source,
 			    const struct blackbox_image *image, u32 i);
 
 /* Call @fn for each session that is to be recovered. */
@@ -289,7 +107,7 @@ static int visit_sessions(struct recover *rec, session_fn_t fn)
 	int err = 0;
 
 	for (size_t i = 0; i < rec->nr_sources; i++) {
-		struct source *source = &rec->sources[i];
+		struct blackbox_source *source = &rec->sources[i];
 
 		for (size_t j = 0; j < source->found.nr; j++) {
 			const struct blackbox_image *image = &source->found.images[j];
@@ -398,7 +216,7 @@ static int list_one(const struct blackbox_image *image, u32 i)
 	return err;
 }
 
-static void list_image(const struct source *source, const struct blackbox_image *image)
+static void list_image(const struct blackbox_source *source, const struct blackbox_image *image)
 {
 	char buf[40];
 
@@ -436,7 +254,7 @@ static int list(struct recover *rec)
 	int err = 0;
 
 	for (size_t i = 0; i < rec->nr_sources && !err; i++) {
-		struct source *source = &rec->sources[i];
+		struct blackbox_source *source = &rec->sources[i];
 
 		nr += source->found.nr;
 		for (size_t j = 0; j < source->found.nr && !err; j++) {
@@ -498,7 +316,7 @@ static char *make_name(const struct recover *rec, const struct blackbox_image *i
 	return len < 0 ? NULL : name;
 }
 
-static int count_session(struct recover *rec, struct source *source __maybe_unused,
+static int count_session(struct recover *rec, struct blackbox_source *source __maybe_unused,
 			 const struct blackbox_image *image __maybe_unused,
 			 u32 i __maybe_unused)
 {
@@ -507,7 +325,7 @@ static int count_session(struct recover *rec, struct source *source __maybe_unus
 }
 
 /* What is damaged is left out, and kept. */
-static void count_source(struct recover *rec, struct source *source)
+static void count_source(struct recover *rec, struct blackbox_source *source)
 {
 	/* Among the pages of a dump, anything may look like an image. */
 	if (source->is_last && !source->found.nr) {
@@ -541,7 +359,7 @@ static void count(struct recover *rec)
 }
 
 /* Nothing is written if one of the files exists. */
-static int check_output(struct recover *rec, struct source *source __maybe_unused,
+static int check_output(struct recover *rec, struct blackbox_source *source __maybe_unused,
 			const struct blackbox_image *image, u32 i)
 {
 	struct perf_blackbox_session entry;
@@ -662,7 +480,7 @@ static int write_recording(struct blackbox_recording *r, const char *name)
 	return err;
 }
 
-static int recover_session(struct recover *rec, struct source *source,
+static int recover_session(struct recover *rec, struct blackbox_source *source,
 			   const struct blackbox_image *image, u32 i)
 {
 	struct blackbox_recording r = {};
@@ -690,7 +508,7 @@ static int recover_session(struct recover *rec, struct source *source,
 	return err;
 }
 
-static int release_source(const struct source *source)
+static int release_source(const struct blackbox_source *source)
 {
 	char *path;
 	int fd, err = 0;
@@ -710,7 +528,7 @@ static int release_source(const struct source *source)
 	return err;
 }
 
-static bool has_selected(const struct recover *rec, const struct source *source)
+static bool has_selected(const struct recover *rec, const struct blackbox_source *source)
 {
 	for (size_t i = 0; i < source->found.nr; i++) {
 		if (is_selected(rec, &source->found.images[i]))
@@ -725,7 +543,7 @@ static int release(struct recover *rec)
 	int err = 0;
 
 	for (size_t i = 0; i < rec->nr_sources && !err; i++) {
-		const struct source *source = &rec->sources[i];
+		const struct blackbox_source *source = &rec->sources[i];
 
 		if (source->kept)
 			pr_warning("%s is not released, as not all of it was recovered: copy %s to a disk, then write 1 to %s%s.\n",
@@ -802,13 +620,8 @@ int blackbox__recover(const struct blackbox_options *opts)
 		err = opts->list ? list(&rec) : recover(&rec);
 	if (err == -ENOMEM)
 		pr_err("There is not enough memory: a recovery takes about twice the size of the buffers.\n");
-	for (size_t i = 0; i < rec.nr_sources; i++) {
-		struct source *source = &rec.sources[i];
-
-		blackbox_find__exit(&source->found);
-		put_bytes(source);
-		free(source->path);
-	}
+	for (size_t i = 0; i < rec.nr_sources; i++)
+		blackbox_source__close(&rec.sources[i]);
 	free(rec.sources);
 	return err;
 }
