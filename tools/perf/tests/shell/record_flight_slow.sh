@@ -155,6 +155,26 @@ gives_up()
 	wait_for nothing_half_written
 }
 
+# There is room for the data of a dump, and none for its manifest: an old dump goes.
+makes_room_for_manifest()
+{
+	local oldest
+
+	start_recorder "$TMP/slow/m" -M 4M -a -e cpu-clock -F 199
+	dump
+	oldest=$DUMP
+	echo "write ENOSPC .json" >"$TMP/control"
+	kill -USR1 "$RECORDER"
+	wait_for grep -q "The disk is full: removed the old dump $oldest" "$OUT_NAME.stderr"
+	[ ! -e "$oldest" ] && [ ! -e "$oldest.json" ]
+	wait_for has_dumps "$OUT_NAME" 1
+	DUMP=$(dumps "$OUT_NAME")
+	json "$DUMP" bytes
+	not grep 'could not be written' "$OUT_NAME.stderr"
+	stop_recorder INT
+	opens "$DUMP"
+}
+
 nothing_half_written()
 {
 	[ -z "$(find "$TMP/slow" -name '.*.tmp')" ]
@@ -184,4 +204,5 @@ check "children are modest" children_are_modest
 touch "$TMP/enough"
 stop_recorder INT
 check "a child that hangs" gives_up
+check "no room for a manifest" makes_room_for_manifest
 persistent_end

@@ -11,7 +11,8 @@ it, are held up for that long, or until CONTROL is gone. After that CONTROL is e
 line "held OPERATION" is printed. Operations: see NAMES.
 
 With "OPERATION ERROR N", such as "write EIO 2", that operation returns the error, but for the
-first N of them. After that CONTROL is empty, and the line "failed OPERATION" is printed.
+first N of them; with "OPERATION ERROR TEXT", the first one at a file with TEXT in its name. After
+that CONTROL is empty, and the line "failed OPERATION" is printed.
 """
 import ctypes
 import errno
@@ -173,14 +174,21 @@ class SlowFs:
         except FileNotFoundError:
             pass
 
-    def fail(self, opcode):
+    def is_called(self, node_id, text):
+        """Has one of the names of a file this in it?"""
+        return any(i == node_id and text.encode() in name for name, i in self.names.items())
+
+    def fail(self, opcode, node_id):
         """The error that is wanted now, or 0"""
         try:
             with open(self.control, encoding='utf-8') as f:
                 words = f.read().split()
             if len(words) != 3 or NAMES.get(opcode) != words[0]:
                 return 0
-            skip = int(words[2])
+            is_number = words[2].isdigit()
+            if not is_number and not self.is_called(node_id, words[2]):
+                return 0
+            skip = int(words[2]) if is_number else 0
             with open(self.control, 'w', encoding='utf-8') as f:
                 if skip:
                     print(words[0], words[1], skip - 1, file=f)
@@ -204,7 +212,7 @@ class SlowFs:
             if opcode in NO_REPLY:
                 continue
             self.hold(opcode)
-            error, out = -self.fail(opcode), b''
+            error, out = -self.fail(opcode, node_id), b''
             try:
                 if not error:
                     out = self.answer(opcode, node_id, request[40:])
