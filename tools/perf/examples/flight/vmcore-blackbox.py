@@ -24,10 +24,6 @@ import sys
 import tempfile
 import zlib
 
-# drgn 0.0.22 reads debug information with a thread for each CPU. Once in 180 runs a struct had
-# lost a member; the cause was not found. One thread takes a second more.
-os.environ.setdefault('OMP_NUM_THREADS', '1')
-
 try:
     import drgn
     from drgn.helpers.linux.cpumask import for_each_possible_cpu
@@ -239,6 +235,7 @@ class Kernel:
         self.tops.add(top)
 
     def read_user(self, mm, address, size):
+        mm = self.whole(mm)
         self.find_user_tables(mm)
         return access_remote_vm(mm, address, size)
 
@@ -278,6 +275,16 @@ class Kernel:
 
     def has_member(self, kind, member):
         return self.prog.type(kind).has_member(member)
+
+    def whole(self, pointer):
+        """A pointer to a struct with its members. drgn leaves them out where the debug
+        information has several structs of that name, as after a build with a compiler's cache:
+        the paths of the headers differ. The first one is taken."""
+        kind = pointer.type_.type
+        if not kind.is_complete():
+            kind = self.prog.type(kind.type_name())
+            pointer = drgn.cast(self.prog.pointer_type(kind), pointer)
+        return pointer
 
     def symbol(self, name):
         try:
@@ -325,14 +332,15 @@ class Kernel:
 
     def threads(self, process):
         def walk():
+            signal = self.whole(process.signal)
             yield from list_for_each_entry('struct task_struct',
-                                           process.signal.thread_head.address_of_(),
-                                           'thread_node')
+                                           signal.thread_head.address_of_(), 'thread_node')
         return self.guarded(walk())
 
     # Memory of processes
 
     def vmas(self, mm):
+        mm = self.whole(mm)
         if self.has_member('struct mm_struct', 'mm_mt'):
             kind = self.prog.type('struct vm_area_struct *')
             root = mm.mm_mt.ma_root.value_()
@@ -410,7 +418,7 @@ class Event:
         self.rb = event.rb.value_()
         self.target = event.hw.target.value_()
         self.backward = bool(event.attr.write_backward.value_())
-        self.pmu = text_of(event.pmu.name)
+        self.pmu = text_of(kernel.whole(event.pmu).name)
         self.call = None
         self.attr = self.copy_attr(kernel, event)
         self.layout = self.find_layout(event.attr)
@@ -443,20 +451,22 @@ class Event:
         """SUBSYSTEM:EVENT of a tracepoint, else ''"""
         if event.attr.type != TYPE_TRACEPOINT or not event.tp_event:
             return ''
-        call = self.call = event.tp_event
+        call = self.call = kernel.whole(event.tp_event)
         name = call.name
         if call.flags & kernel.prog['TRACE_EVENT_FL_TRACEPOINT']:
-            name = call.tp.name
-        return f'{text_of(call.member_("class").system)}:{text_of(name)}'
+            name = kernel.whole(call.tp).name
+        system = kernel.whole(call.member_('class')).system
+        return f'{text_of(system)}:{text_of(name)}'
 
     def find_owner(self, kernel, event):
         """Name, number and command of the process, or of the persistent session"""
         if kernel.has_member('struct perf_event', 'persistent') and event.persistent:
-            name = text_of(event.persistent.session.name)
+            member = kernel.whole(event.persistent)
+            name = text_of(kernel.whole(member.session).name)
             return name, 0, name
         if not event.owner:
             return 'exited', 0, ''
-        process = event.owner.group_leader
+        process = kernel.whole(kernel.whole(event.owner).group_leader)
         comm, pid = text_of(process.comm), process.pid.value_()
         return f'{comm}-{pid}', pid, comm
 
@@ -495,8 +505,9 @@ class Finder:
                     todo.append(event.parent)
                 elif event.rb:
                     self.events[event.value_()] = Event(self.kernel, event)
-                    todo += self.kernel.list('struct perf_event',
-                                             event.rb.event_list.address_of_(), 'rb_entry')
+                    rb = self.kernel.whole(event.rb)
+                    todo += self.kernel.list('struct perf_event', rb.event_list.address_of_(),
+                                             'rb_entry')
             except drgn.FaultError:
                 self.unreadable += 1
 
@@ -509,8 +520,8 @@ class Finder:
 
     def add_context(self, context):
         if context:
-            for event in self.kernel.list('struct perf_event', context.event_list.address_of_(),
-                                          'event_entry'):
+            head = self.kernel.whole(context).event_list.address_of_()
+            for event in self.kernel.list('struct perf_event', head, 'event_entry'):
                 self.add(event)
 
     def add_task(self, task, files):
@@ -524,7 +535,8 @@ class Finder:
             self.add_files(task.files)
 
     def add_files(self, files):
-        kernel, table = self.kernel, files.fdt
+        kernel = self.kernel
+        table = kernel.whole(kernel.whole(files).fdt)
         number = min(table.max_fds.value_(), MAX_LIST)
         for file in kernel.unpack(f'{number}{kernel.long}', table.fd.value_()):
             if file:
@@ -568,7 +580,7 @@ class Formats:
         return ''.join(reversed(lines))
 
     def own_fields(self, call):
-        kind = call.member_('class')
+        kind = self.kernel.whole(call.member_('class'))
         if not kind.get_fields:
             return kind.fields.address_of_()
         if kind.get_fields.value_() == self.kernel.symbol('syscall_get_enter_fields'):
@@ -640,7 +652,7 @@ class Names:
         start = starts.get(vma.vm_file.value_())
         if start is None:
             return b''
-        inode = vma.vm_file.f_inode.value_()
+        inode = self.kernel.whole(vma.vm_file).f_inode.value_()
         if inode not in self.build_ids:
             self.build_ids[inode] = self.kernel.tried(
                 elf_build_id,
@@ -650,8 +662,9 @@ class Names:
 
     def file_name(self, process, vma):
         """As the process sees it, which may have another root"""
-        name = d_path(vma.vm_file.f_path).decode(errors='replace')
-        root = d_path(process.fs.root).decode(errors='replace') if process.fs else '/'
+        whole = self.kernel.whole
+        name = d_path(whole(vma.vm_file).f_path).decode(errors='replace')
+        root = d_path(whole(process.fs).root).decode(errors='replace') if process.fs else '/'
         return name[len(root):] if name.startswith(root + '/') else name
 
     def mapping_name(self, process, vma):
@@ -694,7 +707,7 @@ class Names:
     def module_build_id(self, module):
         if not module.type_.type.has_member('notes_attrs') or not module.notes_attrs:
             return b''
-        notes = module.notes_attrs
+        notes = self.kernel.whole(module.notes_attrs)
         for i in range(min(notes.notes.value_(), 16)):
             attr = notes.attrs[i]
             data = self.kernel.prog.read(attr.private.value_(), attr.size.value_())
@@ -787,7 +800,7 @@ class Image:
 
     def running(self, cpu):
         """Number, process and name of the task that ran on a CPU"""
-        task = per_cpu(self.kernel.prog['runqueues'], cpu).curr
+        task = self.kernel.whole(per_cpu(self.kernel.prog['runqueues'], cpu).curr)
         return task.pid.value_(), task.tgid.value_(), text_of(task.comm)
 
     def death(self):
