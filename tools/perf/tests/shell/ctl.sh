@@ -443,34 +443,6 @@ finds_those_in_containers()
 		setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus
 }
 
-# outside_chroot COMMAND...: in a mount namespace whose root is this one's; within a chroot, as
-# some test machines have, there are no user namespaces
-outside_chroot()
-{
-	cat >"$TMP/outside.py" <<-'EOF'
-	import ctypes, os, sys
-	OPEN_TREE, MOVE_MOUNT, AT_FDCWD = 428, 429, -100
-	CLONE_RECURSIVE, EMPTY_PATH = 0x8001, 4
-	libc = ctypes.CDLL(None, use_errno=True)
-	def call(*args):
-	    ret = libc.syscall(*args)
-	    if ret < 0:
-	        sys.exit(os.strerror(ctypes.get_errno()))
-	    return ret
-	tree = call(OPEN_TREE, AT_FDCWD, b"/", CLONE_RECURSIVE)
-	os.chroot(sys.argv[1])
-	for i in range(64):
-	    os.chdir("..")
-	os.chroot(".")
-	call(MOVE_MOUNT, tree, b"", AT_FDCWD, b"/", EMPTY_PATH)
-	os.fchdir(tree)
-	os.chroot(".")
-	os.close(tree)
-	os.execvp(sys.argv[2], sys.argv[2:])
-	EOF
-	exec unshare --mount python3 "$TMP/outside.py" "$TMP/mine" "$@"
-}
-
 # A mount namespace of a user without privileges: what is his is found, but he cannot make
 # root ask, or remove, what is root's, by mounting it where entries are.
 believes_no_mounts()

@@ -418,7 +418,10 @@ static int follow_cpus(struct flight_recorder *fr)
 		if (t->ops->evlist)
 			err = flight_hotplug__follow(&fr->hotplug, t->ops->evlist(t), true);
 	}
-	return err;
+	if (err || !fr->hotplug.nr_followed)
+		return err;
+	return flight_wakeup__watch(&fr->wakeup, fr->hotplug.told.uevents) ?:
+	       flight_wakeup__watch(&fr->wakeup, fr->hotplug.told.clock);
 }
 
 static int estimate(struct flight_recorder *fr, u64 now)

@@ -25,8 +25,13 @@
  * is not mounted), only CPUs that a look finds offline are noticed, and those that a suspend
  * may have taken.
  *
- * The time between the return of a CPU and the next look, at most one second, is not
- * recorded. The kernel itself installs the events of persistent sessions again.
+ * A look follows each return of a CPU that the kernel tells of (cpu-news.c). A suspend that
+ * fails, for example because an interrupt wants to wake the machine, tells nobody: for that
+ * there is a look at each pass, once a second at most, and each minute on an idle machine.
+ * Where there are no news at all, the recorder wakes up once a second.
+ *
+ * The time between the return of a CPU and the next look is not recorded. The kernel itself
+ * installs the events of persistent sessions again.
  *
  * The triggers that watch an event have events and buffers of their own, which are opened
  * again in the same way.
@@ -140,6 +145,8 @@ void flight_hotplug__init(struct flight_hotplug *hp)
 		.suspended	= time_suspended(),
 		.due		= -1ULL,
 	};
+	/* Before the lives are read: what happens later is news. */
+	flight_cpu_news__init(&hp->told);
 	perf_cpu_map__for_each_cpu(cpu, idx, online) {
 		if (!make_room(hp, cpu))
 			hp->lives[cpu.cpu] = read_life(hp, cpu);
@@ -174,6 +181,7 @@ void flight_hotplug__exit(struct flight_hotplug *hp)
 	hp->missing = NULL;
 	zfree(&hp->lives);
 	zfree(&hp->followed);
+	flight_cpu_news__exit(&hp->told);
 	if (hp->cpus >= 0)
 		close(hp->cpus);
 	hp->cpus = -1;
@@ -313,9 +321,11 @@ static bool take_up(struct flight_hotplug *hp, struct perf_cpu cpu)
 	return true;
 }
 
-static void look(struct flight_hotplug *hp, const struct perf_cpu_map *online, bool resumed)
+/* Return: whether there is nothing left to do. */
+static bool look(struct flight_hotplug *hp, const struct perf_cpu_map *online, bool resumed)
 {
 	struct perf_cpu cpu;
+	bool done = true;
 	int idx;
 
 	perf_cpu_map__for_each_cpu(cpu, idx, online) {
@@ -327,11 +337,14 @@ static void look(struct flight_hotplug *hp, const struct perf_cpu_map *online, b
 			continue;
 		if (take_up(hp, cpu))
 			hp->lives[cpu.cpu] = life;
+		else
+			done = false;
 	}
 	for (cpu.cpu = 0; cpu.cpu < hp->nr_lives; cpu.cpu++) {
 		if (!perf_cpu_map__has(online, cpu))
 			hp->lives[cpu.cpu] = OFFLINE;
 	}
+	return done;
 }
 
 /**
@@ -344,21 +357,24 @@ static void look(struct flight_hotplug *hp, const struct perf_cpu_map *online, b
 unsigned int flight_hotplug__look(struct flight_hotplug *hp, u64 now)
 {
 	struct perf_cpu_map *online;
+	bool resumed, told;
 	u64 suspended;
-	bool resumed;
 
 	if (!hp->nr_followed)
 		return 0;
+	told = flight_cpu_news__came(&hp->told);
 	suspended = time_suspended();
 	resumed = suspended > hp->suspended + MIN_SUSPEND;
-	if (now < hp->due && !resumed)
+	if (now < hp->looked + FLIGHT_HOTPLUG_INTERVAL && !resumed && !told)
 		return 0;
+	hp->looked = now;
 	hp->due = now + FLIGHT_HOTPLUG_INTERVAL;
 	online = perf_cpu_map__new_online_cpus();
 	if (!online)
 		return 0;
 	hp->news = 0;
-	look(hp, online, resumed);
+	if (look(hp, online, resumed) && hp->told.uevents >= 0 && hp->cpus >= 0)
+		hp->due = now + FLIGHT_HOTPLUG_RARELY;
 	hp->suspended = suspended;
 	perf_cpu_map__put(online);
 	return hp->news;

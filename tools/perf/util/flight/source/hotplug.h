@@ -2,6 +2,8 @@
 #ifndef __PERF_FLIGHT_HOTPLUG_H
 #define __PERF_FLIGHT_HOTPLUG_H
 
+#include "cpu-news.h"
+
 #include <linux/time64.h>
 #include <linux/types.h>
 #include <stdbool.h>
@@ -9,8 +11,10 @@
 struct evlist;
 struct perf_cpu_map;
 
-/* How often CPUs are looked for that have come back, in ns. */
+/* How often CPUs are looked for that have come back, in ns */
 #define FLIGHT_HOTPLUG_INTERVAL	((u64)NSEC_PER_SEC)
+/* The same, where the kernel tells of them and nothing else wakes the recorder */
+#define FLIGHT_HOTPLUG_RARELY	((u64)(60 * NSEC_PER_SEC))
 
 /**
  * enum flight_cpus - what a look for CPUs has found
@@ -36,11 +40,13 @@ struct flight_followed {
  * struct flight_hotplug - CPUs that come and go while perf's own events are recorded
  * @followed: the events; none: there is nothing to do
  * @nr_followed: how many
+ * @told: what tells that there is something to look for
  * @cpus: the directory of the CPUs in sysfs, or -1
  * @lives: by CPU, what tells its time online from others; 0 if it was offline at the last look
  * @nr_lives: how many
  * @suspended: ns that the machine had been suspended for by then
- * @due: when to look again, CLOCK_MONOTONIC in ns
+ * @looked: when was the last look, CLOCK_MONOTONIC in ns
+ * @due: when to wake up for the next one
  * @failed: events that could not be opened again
  * @news: what the look has found
  * @missing: CPUs that are left out, or NULL
@@ -49,10 +55,12 @@ struct flight_followed {
 struct flight_hotplug {
 	struct flight_followed	*followed;
 	int			nr_followed;
+	struct flight_cpu_news	told;
 	int			cpus;
 	u64			*lives;
 	int			nr_lives;
 	u64			suspended;
+	u64			looked;
 	u64			due;
 	u64			failed;
 	unsigned int		news;
