@@ -11,11 +11,13 @@
 
 #include "util/blackbox/find.h"
 #include "util/blackbox/formats.h"
+#include "util/blackbox/messages.h"
 #include "util/blackbox/recording.h"
 #include "util/build-id.h"
 #include "util/data.h"
 #include "util/event.h"
 #include "util/evlist.h"
+#include "util/json-writer.h"
 #include "util/machine.h"
 #include "util/map.h"
 #include "util/sample.h"
@@ -27,14 +29,17 @@
 #include <byteswap.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MS		1000000ULL
@@ -1405,6 +1410,96 @@ static int test__formats(struct test_suite *test __maybe_unused, int subtest __m
 	return with_box(check_formats, true);
 }
 
+/* Messages of the kernel */
+
+static const struct {
+	const char	*name;
+	int		seconds;
+	const char	*text;
+} pstore[] = {
+	{ "dmesg-ramoops-0",	1,	"Panic#2 Part1\n<0>[   10.5] the end\n" },
+	{ "dmesg-ramoops-1",	1,	"Panic#2 Part2\n<6>[    9.0] before\nits second line\n" },
+	{ "dmesg-efi-3",	1,	"Oops#1 Part1\n<4>[    1.0] an oops\n" },
+	{ "dmesg-old",		-60,	"Panic#7 Part1\n<4>[    1.0] of another death\n" },
+	{ "dmesg-later",	180,	"Panic#8 Part1\n<4>[    1.0] of another death\n" },
+	{ "console-ramoops-0",	1,	"Panic#9 Part1\n<4>[    1.0] no dump\n" },
+	{ "dmesg-empty",	1,	"" },
+	{ "dmesg-bad",		1,	"no number" },
+};
+
+static bool make_pstore(int dir, u64 died)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pstore); i++) {
+		struct timespec times[2] = {};
+		int fd = openat(dir, pstore[i].name, O_CREAT | O_WRONLY, 0600);
+		ssize_t len = strlen(pstore[i].text);
+
+		times[1].tv_sec = died / NSEC_PER_SEC + pstore[i].seconds;
+		if (fd < 0 || write(fd, pstore[i].text, len) != len || futimens(fd, times))
+			return false;
+		close(fd);
+	}
+	return true;
+}
+
+static void remove_pstore(int dir, const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pstore); i++)
+		unlinkat(dir, pstore[i].name, 0);
+	close(dir);
+	rmdir(path);
+}
+
+/* The lines of the manifest */
+static int count_messages(const struct blackbox_messages *m, char **json)
+{
+	struct json_writer w;
+	size_t size;
+	int nr = 0;
+	FILE *f = open_memstream(json, &size);
+
+	if (!f)
+		return -1;
+	json_writer__init(&w, f);
+	json_writer__begin_object(&w, NULL, JSON_STYLE__LINES);
+	blackbox_messages__write(m, &w);
+	json_writer__end(&w);
+	fclose(f);
+	for (const char *pos = *json; (pos = strstr(pos, "\n    \"")) != NULL; pos++)
+		nr++;
+	return nr;
+}
+
+static int test__messages(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	const u64 died = 1700000000 * NSEC_PER_SEC;
+	char path[] = "/tmp/perf-pstore-XXXXXX", *json = NULL, lines[8 * 150 + 1] = "";
+	struct blackbox_messages m = {}, many = { .from = "pstore", .text = lines };
+	int dir, err;
+
+	TEST_ASSERT_VAL("directory", mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY);
+	err = make_pstore(dir, died) ? blackbox_pstore__read(&m, path, died) : -EIO;
+	remove_pstore(dir, path);
+	TEST_ASSERT_EQUAL("pstore is read", 0, err);
+	TEST_ASSERT_VAL("the parts of the last report, in order",
+			!strcmp(m.text, "[    9.0] before\nits second line\n[   10.5] the end\n"));
+	TEST_ASSERT_EQUAL("each line", 3, count_messages(&m, &json));
+	zfree(&json);
+	blackbox_messages__exit(&m);
+	TEST_ASSERT_EQUAL("no directory", -ENOENT, blackbox_pstore__read(&m, path, died));
+	TEST_ASSERT_EQUAL("no lines", 0, count_messages(&m, &json));
+	zfree(&json);
+
+	for (int i = 0; i < 150; i++)
+		sprintf(lines + 8 * i, "line%03d\n", i);
+	TEST_ASSERT_EQUAL("the last lines", BLACKBOX_MAX_MESSAGES, count_messages(&many, &json));
+	err = strstr(json, "line049") || !strstr(json, "line050") || !strstr(json, "line149");
+	free(json);
+	TEST_ASSERT_EQUAL("they are the last", 0, err);
+	return TEST_OK;
+}
+
 /* Random damage */
 
 /* A record whose id and CPU are those of its buffer: what the checks promise */
@@ -1496,6 +1591,7 @@ static struct test_case tests__blackbox[] = {
 	TEST_CASE("Black box: notes that were cut short", notes),
 	TEST_CASE("Black box: hostile notes", hostile_notes),
 	TEST_CASE("Black box: clocks", clocks),
+	TEST_CASE("Black box: messages of pstore", messages),
 	TEST_CASE("Black box: layouts of samples", layouts),
 	TEST_CASE("Black box: copies in memory", own_address),
 	TEST_CASE("Black box: forged images", forged_images),

@@ -82,7 +82,10 @@ fragments()
 	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
 	[ "$1" = debug ] || printf '%s\n' "$VM/config/incidents.config"
 	case $1 in
-	patched) printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" ;;
+	patched)
+		printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" \
+			"$VM/config/pstore.config"
+		;;
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
 	kcsan) printf '%s\n' "$VM/config/patched.config" "$VM/config/kcsan.config" ;;

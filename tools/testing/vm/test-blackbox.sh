@@ -45,6 +45,8 @@ PARAMS=(
 	reserve_mem=64K:4096:tiny
 	reserve_mem=1M:4096:spare
 	reserve_mem=64K:4096:hidden
+	reserve_mem=256K:4096:oops
+	ramoops.mem_name=oops
 	perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
 	perf_persistent=brief:task:task_rename:4K@box
 	perf_persistent=large:cpu-clock:16M@box
@@ -455,6 +457,19 @@ has_lost()
 		END { exit !found }' /tmp/text
 }
 
+# The end of the kernel's log, from pstore
+has_messages()
+{
+	mount -t pstore pstore /sys/fs/pstore || return 1
+	perf data recover -q -o /tmp/messages.data --session box --last "$1" || return 1
+	sed -n '/"messages_from"/,/^  \]/p' /tmp/messages.data.json >/tmp/messages
+	umount /sys/fs/pstore
+	cat /tmp/messages
+	grep -q '"messages_from": "pstore"' /tmp/messages &&
+		grep -q '"\[ *[0-9.]*\] sysrq: Trigger a crash"' /tmp/messages &&
+		grep -q 'Kernel panic - not syncing: sysrq triggered crash' /tmp/messages
+}
+
 # When blackbox_late acted, the buffers were paused. It has thawed "frozen" and ended "late",
 # which "late" and "witness" tell. The image is as it was before.
 keeps_late()
@@ -543,6 +558,7 @@ boot_2()
 	tap_run "panic: the buffers are paused before the message" pauses_first
 	tap_run "panic: the notes are there" notes_are_there
 	tap_run "panic: perf recovers each record" recovers
+	tap_run "panic: pstore has the last messages" has_messages box.0
 	cat $LAST/box.0 >"$OUT/image"
 	tap_run "what is being overwritten is cut off" reader_cuts
 	tap_run "others may neither read nor release" is_refused_to_others

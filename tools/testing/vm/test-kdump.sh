@@ -153,20 +153,35 @@ recovered_plain()
 	"$BUILD/patched/bin/perf" data recover -q -f --session plain -o "$OUT/$1.plain" "$OUT/$1"
 }
 
-# The recording, and what is said of it but for its name
+# told FILE: what is said of it but for its name and the kernel's messages
+told()
+{
+	jq 'del(.file, .messages, .messages_from)' "$OUT/$1.json"
+}
+
+# The end of the kernel's log, which is in each dump that has VMCOREINFO
+has_messages()
+{
+	jq -r .messages[] "$OUT/$1.data.json" >"$OUT/messages" || return 1
+	tail -n 3 "$OUT/messages"
+	[ "$(jq -r .messages_from "$OUT/$1.data.json")" = dump ] &&
+		[ "$(wc -l <"$OUT/messages")" -gt 20 ] &&
+		grep -qE '^\[ *[0-9]+\.[0-9]{6}\] sysrq: Trigger a crash$' "$OUT/messages" &&
+		grep -q 'Kernel panic - not syncing: sysrq triggered crash' "$OUT/messages"
+}
+
+# The recording, and what is said of it
 is_same_death()
 {
 	recovered "$1" && cmp "$OUT/image.data" "$OUT/$1.data" &&
-		diff <(sed 's/image\.data/FILE/' "$OUT/image.data.json") \
-			<(sed "s/$1\.data/FILE/" "$OUT/$1.data.json")
+		diff <(told image.data) <(told "$1.data")
 }
 
 # Of all dumps, as of the vmcore
 is_same_plain()
 {
 	recovered_plain "$1" && cmp "$OUT/dump.vmcore.plain" "$OUT/$1.plain" &&
-		diff <(sed 's/dump\.vmcore\.plain/FILE/' "$OUT/dump.vmcore.plain.json") \
-			<(sed "s/$1\.plain/FILE/" "$OUT/$1.plain.json")
+		diff <(told dump.vmcore.plain) <(told "$1.plain")
 }
 
 # The root is where VMCOREINFO says, and leads to the sessions that had not ended.
@@ -227,6 +242,8 @@ reads()
 	samples=$("$BUILD/base/bin/perf" script -i "$OUT/image.data" -F event 2>/dev/null | wc -l)
 	tap_run "it has samples" test "$samples" -gt 1000
 	compare "the same records" is_same_death memory \
+		dump.{vmcore,zlib,lzo,snappy,zstd,core,flat,flat-core}
+	compare "the messages of the kernel" has_messages \
 		dump.{vmcore,zlib,lzo,snappy,zstd,core,flat,flat-core}
 	tap_run "plain: VMCOREINFO leads to it" leads_to_sessions
 	tap_run "plain: it is recovered" recovered_plain dump.vmcore

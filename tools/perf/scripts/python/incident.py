@@ -579,6 +579,7 @@ class Machine:
         """Forget what is not to be told: words of --redact. instead: number of the machine"""
         if 'args' in what:
             self.manifest.pop('reason', None)
+            self.manifest.pop('messages', None)
             self.header.pop('cmdline', None)
         if 'host' in what:
             for name in ('host', 'boot_id'):
@@ -796,6 +797,7 @@ class Figures:
             ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
             ('Command', str(h.get('cmdline', '')).strip()),
             ('File', self.machine.name),
+            ('Messages', '\n'.join(map(str, m.get('messages') or []))),
         ]
         return [(name, str(value)) for name, value in pairs if value]
 

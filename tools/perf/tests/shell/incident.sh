@@ -87,7 +87,8 @@ record_all()
 	cp "$(type -P bash)" "$TMP/home/hushuser/secret/worker"
 	perf record -o "$TMP/h" -e cpu-clock/freq=499/ -g -- "$TMP/home/hushuser/secret/worker" \
 		-c 'for ((i = 0; i < 20000; i++)); do :; done'
-	printf '{ "host": "hushhost", "boot_id": "hushboot", "trigger": "event", "reason": "%s" }' \
+	printf '{ "host": "hushhost", "boot_id": "hushboot", "trigger": "event", "reason": "%s",
+		"messages": [ "[ 1.000000] hushed", "[ 1.000001] the last" ] }' \
 		"hushhush $TMP/home/hushuser/secret/worker" >"$TMP/h.json"
 	ls -l "$TMP"
 }
@@ -122,14 +123,14 @@ told()
 
 	perf script report incident -i "$TMP/h" -o "$TMP/h.html" ${1:+"$1"} >"$TMP/h.summary" \
 		2>"$TMP/err"
-	for word in hushuser secret hushhost hushboot hushhush worker; do
+	for word in hushuser secret hushhost hushboot hushhush hushed worker; do
 		! cat "$TMP/h.html" "$TMP/h.summary" | grep -qF "$word" || printf '%s ' "$word"
 	done
 }
 
 redacts()
 {
-	[ "$(told '')" = 'hushuser secret hushhost hushboot hushhush worker ' ]
+	[ "$(told '')" = 'hushuser secret hushhost hushboot hushhush hushed worker ' ]
 	[ "$(told --redact)" = 'hushhost hushboot worker ' ]
 	grep -qF '/home/-/worker' "$TMP/h.summary"
 	grep -qF 'Left out by --redact: args, home.' "$TMP/h.html"
@@ -137,8 +138,8 @@ redacts()
 	figure 'sorted(r["self"] for r in f["functions"])' >"$TMP/expected"
 	incident -i "$TMP/h" --redact
 	figure 'sorted(r["self"] for r in f["functions"])' | cmp - "$TMP/expected"
-	not grep -E "hushuser|secret|hushhush" "$TMP/figures"
-	[ "$(told --redact=home)" = 'hushhost hushboot hushhush worker ' ]
+	not grep -E "hushuser|secret|hushhush|hushed" "$TMP/figures"
+	[ "$(told --redact=home)" = 'hushhost hushboot hushhush hushed worker ' ]
 	[ "$(told --redact=host,args)" = 'hushuser secret worker ' ]
 	[ "$(told --redact=all)" = 'worker ' ]
 	fails_somehow "'home,me': use args, home" \

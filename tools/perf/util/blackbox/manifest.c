@@ -6,6 +6,7 @@
  * ../flight/dump/manifest.c: trigger_time is the time of the death by the clock of the
  * records, and time is the same by the wall clock.
  */
+#include "messages.h"
 #include "recording.h"
 #include "../flight/dump/manifest.h"
 #include "../header.h"
@@ -227,6 +228,8 @@ int blackbox_manifest__write(const struct blackbox_recording *r, const char *fil
 	json_writer__string(&w, "session", r->session->entry.name);
 	json_writer__number(&w, "bytes", bytes);
 	write_image(&w, image);
+	if (r->messages)
+		blackbox_messages__write(r->messages, &w);
 	write_dropped(&w, r);
 	write_cpus(&w, r);
 	json_writer__end(&w);

@@ -78,9 +78,12 @@ struct blackbox_made {
 	u64			bytes[];
 };
 
+struct blackbox_messages;
+
 /**
  * struct blackbox_recording - the records of a session, in the order of time
  * @session: the session
+ * @messages: what its kernel has printed, or NULL
  * @notes_formats: formats of tracepoints in the notes, as in perf.data, or NULL
  * @notes_formats_size: bytes of these
  * @formats: those of its tracepoints, see blackbox_formats__make()
@@ -117,6 +120,7 @@ struct blackbox_made {
  */
 struct blackbox_recording {
 	const struct blackbox_session	*session;
+	const struct blackbox_messages	*messages;
 	const void			*notes_formats;
 	size_t				notes_formats_size;
 	char				*formats;

@@ -17,6 +17,7 @@
 #include "blackbox.h"
 #include "formats.h"
 #include "last.h"
+#include "messages.h"
 #include "recording.h"
 #include "source.h"
 #include "../debug.h"
@@ -484,6 +485,7 @@ static int recover_session(struct recover *rec, struct blackbox_source *source,
 			   const struct blackbox_image *image, u32 i)
 {
 	struct blackbox_recording r = {};
+	struct blackbox_messages messages;
 	struct blackbox_session s;
 	char *name = NULL;
 	int err;
@@ -491,6 +493,8 @@ static int recover_session(struct recover *rec, struct blackbox_source *source,
 	err = blackbox_session__init(&s, image, i) ?: blackbox_session__cut(&s);
 	if (!err)
 		err = blackbox_recording__init(&r, &s);
+	blackbox_messages__find(&messages, image, source->is_last ? -1 : source->fd);
+	r.messages = &messages;
 	if (err == -ENODATA) {
 		pr_warning("Session %s was left out: its events are damaged, or it has none.\n",
 			   s.entry.name);
@@ -503,6 +507,7 @@ static int recover_session(struct recover *rec, struct blackbox_source *source,
 		rec->nr_written += !err;
 	}
 	free(name);
+	blackbox_messages__exit(&messages);
 	blackbox_recording__exit(&r);
 	blackbox_session__exit(&s);
 	return err;

@@ -1124,7 +1124,7 @@ function selectTime(from, to)
 
 // What is told at once, and what is printed as it was typed; the rest unfolds.
 const FIRST = ['Trigger', 'Action', 'Window', 'Samples', 'Swallowed', 'Time'];
-const CODE = ['Command', 'Boot', 'File'];
+const CODE = ['Command', 'Boot', 'File', 'Messages'];
 
 function showWhat()
 {
