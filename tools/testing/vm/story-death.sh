@@ -1,0 +1,157 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The second story of 'make run': the machine is reset under load, boots again, and its last
+# moments are there: a recording that names the hot function of a program that died with it.
+#
+# usage: story-death.sh		on the host
+#	 story-death.sh guest	in the guest, at each of its two boots
+#
+# A reset of QEMU keeps the memory, as a warm reset of a machine does that has firmware which
+# leaves memory alone. Each step is checked. If a check fails, the story ends with status 1.
+set -euo pipefail
+# shellcheck source=tools/testing/vm/lib.sh
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+# shellcheck source=tools/testing/vm/story-hot.sh
+. "${BASH_SOURCE[0]%/*}/story-hot.sh"
+
+SESSION=flight
+REGION=blackbox
+HOT_FUNCTION=story_hot_function
+PARAMS="reserve_mem=16M:4096:$REGION perf_persistent=@$REGION nokaslr"
+
+chapter()
+{
+	printf '\n== %s\n' "$*"
+}
+
+show()
+{
+	printf '$ %s\n' "$*"
+	"$@"
+}
+
+fail()
+{
+	printf '\nThe story does not hold: %s\n' "$*"
+	exit 1
+}
+
+# In the guest
+
+# The host resets the machine when it is told that the program has run for a while.
+before()
+{
+	local i
+
+	echo "Linux $(uname -r), $(nproc) CPUs, $(perf --version)"
+	# Sampling is slow in an emulator. Prevent the kernel from reducing the rate.
+	echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent
+	chapter "1. A recorder in memory that survives a reset: reserve_mem=16M:4096:$REGION"
+	show perf record -P $SESSION --reserve $REGION -e cpu-clock/freq=499/ -g -a -m 2M
+	chapter "2. Load, and a reset from outside, as by a watchdog"
+	for ((i = 0; i < 2; i++)); do
+		while :; do
+			gzip -c "$BUILD"/patched/src/kernel/events/*.c >/tmp/real-files.gz
+		done &
+	done
+	"$HOT" 600 &
+	echo "a program runs, pid $!"
+	sleep 8
+	echo $! >"$OUT/now"
+	sleep 600
+	fail "nobody has reset the machine"
+}
+
+# hot_percent REPORT
+hot_percent()
+{
+	sed -n "s/^ *\([0-9.]*\)%.*story-hot .*$HOT_FUNCTION.*/\1/p;T;q" "$1"
+}
+
+after()
+{
+	local image data=$OUT/dead.data percent
+
+	chapter "3. The next boot: what has the machine left?"
+	show perf ctl -l
+	image=$(perf ctl -l --json |
+		sed -nE 's/.*"kind": "image", "name": "([^"]*)".*/\1/p' | head -n1)
+	[ -n "$image" ] || fail "the region has no image of the boot before"
+	chapter "4. Recover it, and give the memory back"
+	rm -f "$data" "$data.json"
+	show perf data recover --release -o "$data" --last "$image"
+	chapter "5. What ran when it died? (the first lines)"
+	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$data"
+	perf report -i "$data" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
+		>"$OUT/dead.report"
+	# Remove the column of cycles, which is empty here.
+	sed -n "/cpu-clock/,\$ {
+		s/Symbol  *IPC.*/Symbol/; s/^\(#\( *\.\.*\)\{4\}\) .*/\1/
+		s/ *\( - *- *\)\{0,1\}\$//p
+	}" "$OUT/dead.report" | cut -c1-110 >/tmp/head
+	head -n 12 /tmp/head
+	percent=$(hot_percent "$OUT/dead.report")
+	[ -n "$percent" ] || fail "the hot function of the dead program has no name in the report"
+	chapter "Report"
+	printf 'Died with the machine:  pid %s, %s() of story-hot: %s %% of all samples\n' \
+		"$(cat "$OUT/now")" $HOT_FUNCTION "$percent"
+	echo "Recording:              $data ($(stat -c %s "$data") bytes)"
+}
+
+guest()
+{
+	if [ ! -e "$OUT/now" ]; then
+		before
+	else
+		touch "$OUT/back"
+		after
+		touch "$OUT/done"
+	fi
+}
+
+# On the host
+
+# wait_for FILE VM: of the guest; fails if the machine ends first
+wait_for()
+{
+	while [ ! -e "$1" ]; do
+		kill -0 "$2" 2>/dev/null || return
+		sleep 0.2
+	done
+}
+
+# At its end, a machine of the tests restarts: the second time is the end.
+reset_once()
+{
+	wait_for "$OUT/now" "$1" || return 0
+	qmp "system_reset "
+	wait_for "$OUT/back" "$1" || return 0
+	qmp "set-action \"reboot\": \"shutdown\""
+}
+
+host()
+{
+	local vm rc=0
+
+	mkdir -p "$OUT"
+	rm -f "$OUT"/{now,back,done,qmp,qmp.log}
+	build_hot
+	CMD="exec $TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 ACCEL=single \
+		APPEND="$PARAMS" \
+		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
+		"$TOP/tools/testing/vm/vm.sh" &
+	vm=$!
+	reset_once $vm
+	wait $vm || rc=$?
+	if [ $rc != 0 ] || [ ! -e "$OUT/done" ]; then
+		die "the story of the death ends with status $rc"
+	fi
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	export OUT=${OUT:-$BUILD/out/story-death} TIMEOUT=${TIMEOUT:-300}
+	host
+fi
