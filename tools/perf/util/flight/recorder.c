@@ -418,6 +418,8 @@ static int follow_cpus(struct flight_recorder *fr)
 		if (t->ops->evlist)
 			err = flight_hotplug__follow(&fr->hotplug, t->ops->evlist(t), true);
 	}
+	if (!fr->hotplug.nr_followed)
+		flight_cpu_news__exit(&fr->hotplug.told);
 	if (err || !fr->hotplug.nr_followed)
 		return err;
 	return flight_wakeup__watch(&fr->wakeup, fr->hotplug.told.uevents) ?:

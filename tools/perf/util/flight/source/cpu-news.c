@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * News of CPUs for a flight recorder, which need not look for them all the time then
+ * News of CPUs, so that a flight recorder need not look for them all the time
  *
  * The kernel sends a uevent when a CPU has come online. A socket filter drops all other
  * uevents, so that the recorder sleeps while disks and network devices come and go. The
@@ -14,6 +14,7 @@
 #include <linux/kernel.h>
 #include <linux/netlink.h>
 #include <linux/nsfs.h>
+#include <linux/types.h>
 #include <uapi/linux/filter.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,9 @@
 
 /* PROC_USER_INIT_INO of the kernel */
 #define INITIAL_USER_NS	0xEFFFFFFDU
+
+/* What a call reads at most: others may send uevents as well. */
+#define MAX_MESSAGES	64
 
 /* In s: the latest time that there is */
 #define NEVER		((time_t)((1ULL << (8 * sizeof(time_t) - 1)) - 1))
@@ -86,6 +90,7 @@ static int open_uevents(void)
 	return fd;
 }
 
+/* Fails with ECANCELED if it was cancelled before, and is armed again all the same. */
 static int arm_clock(int fd)
 {
 	struct itimerspec never = { .it_value.tv_sec = NEVER };
@@ -95,8 +100,12 @@ static int arm_clock(int fd)
 
 static int open_clock(void)
 {
-	int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	int fd;
 
+	/* The latest time would be in 2038. */
+	if (sizeof(time_t) < sizeof(s64))
+		return -1;
+	fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (fd >= 0 && arm_clock(fd)) {
 		close(fd);
 		return -1;
@@ -136,15 +145,16 @@ bool flight_cpu_news__came(struct flight_cpu_news *news)
 		{ .fd = news->uevents,	.events = POLLIN },
 		{ .fd = news->clock,	.events = POLLIN },
 	};
+	int nr = 0;
 	char byte;
 
 	if (poll(fds, ARRAY_SIZE(fds), 0) <= 0)
 		return false;
 	if (fds[0].revents) {
-		while (recv(news->uevents, &byte, 1, 0) >= 0 || errno == ENOBUFS)
+		while (nr++ < MAX_MESSAGES &&
+		       (recv(news->uevents, &byte, 1, 0) >= 0 || errno == ENOBUFS))
 			;
 	}
-	/* It is no timer any more once it was cancelled. */
 	if (fds[1].revents)
 		arm_clock(news->clock);
 	return true;

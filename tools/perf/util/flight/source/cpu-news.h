@@ -7,7 +7,7 @@
 /**
  * struct flight_cpu_news - what tells that CPUs may have come back
  * @uevents: a socket that has a message when a CPU came online, or -1: the kernel tells nobody
- * @clock: a timer that expires when the machine was suspended, or -1
+ * @clock: a timer that expires when the machine was suspended, or its clock was set; or -1
  */
 struct flight_cpu_news {
 	int	uevents;

@@ -28,7 +28,7 @@
  * A look follows each return of a CPU that the kernel tells of (cpu-news.c). A suspend that
  * fails, for example because an interrupt wants to wake the machine, tells nobody: for that
  * there is a look at each pass, once a second at most, and each minute on an idle machine.
- * Where there are no news at all, the recorder wakes up once a second.
+ * Where there is no news at all, the recorder wakes up once a second.
  *
  * The time between the return of a CPU and the next look is not recorded. The kernel itself
  * installs the events of persistent sessions again.
@@ -136,7 +136,7 @@ static int make_room(struct flight_hotplug *hp, struct perf_cpu cpu)
  */
 void flight_hotplug__init(struct flight_hotplug *hp)
 {
-	struct perf_cpu_map *online = perf_cpu_map__new_online_cpus();
+	struct perf_cpu_map *online;
 	struct perf_cpu cpu;
 	int idx;
 
@@ -145,8 +145,9 @@ void flight_hotplug__init(struct flight_hotplug *hp)
 		.suspended	= time_suspended(),
 		.due		= -1ULL,
 	};
-	/* Before the lives are read: what happens later is news. */
+	/* First: what happens later is news. */
 	flight_cpu_news__init(&hp->told);
+	online = perf_cpu_map__new_online_cpus();
 	perf_cpu_map__for_each_cpu(cpu, idx, online) {
 		if (!make_room(hp, cpu))
 			hp->lives[cpu.cpu] = read_life(hp, cpu);
@@ -332,8 +333,14 @@ static bool look(struct flight_hotplug *hp, const struct perf_cpu_map *online, b
 		/* Before its events are opened: it may go again meanwhile. */
 		u64 life = read_life(hp, cpu);
 
-		if (make_room(hp, cpu) ||
-		    (life == hp->lives[cpu.cpu] && !(resumed && life == UNKNOWN)))
+		if (make_room(hp, cpu)) {
+			done = false;
+			continue;
+		}
+		/* Whether such a CPU was offline, only looks can tell. */
+		if (life == UNKNOWN)
+			done = false;
+		if (life == hp->lives[cpu.cpu] && !(resumed && life == UNKNOWN))
 			continue;
 		if (take_up(hp, cpu))
 			hp->lives[cpu.cpu] = life;
@@ -373,7 +380,7 @@ unsigned int flight_hotplug__look(struct flight_hotplug *hp, u64 now)
 	if (!online)
 		return 0;
 	hp->news = 0;
-	if (look(hp, online, resumed) && hp->told.uevents >= 0 && hp->cpus >= 0)
+	if (look(hp, online, resumed) && hp->told.uevents >= 0)
 		hp->due = now + FLIGHT_HOTPLUG_RARELY;
 	hp->suspended = suspended;
 	perf_cpu_map__put(online);

@@ -14,7 +14,7 @@ struct perf_cpu_map;
 /* How often CPUs are looked for that have come back, in ns */
 #define FLIGHT_HOTPLUG_INTERVAL	((u64)NSEC_PER_SEC)
 /* The same, where the kernel tells of them and nothing else wakes the recorder */
-#define FLIGHT_HOTPLUG_RARELY	((u64)(60 * NSEC_PER_SEC))
+#define FLIGHT_HOTPLUG_RARELY	((u64)60 * NSEC_PER_SEC)
 
 /**
  * enum flight_cpus - what a look for CPUs has found
