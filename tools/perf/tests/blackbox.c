@@ -1412,40 +1412,54 @@ static int test__formats(struct test_suite *test __maybe_unused, int subtest __m
 
 /* Messages of the kernel */
 
+/* Of pstore, of systemd, and what is neither; time in s behind the death */
 static const struct {
 	const char	*name;
 	int		seconds;
 	const char	*text;
 } pstore[] = {
-	{ "dmesg-ramoops-0",	1,	"Panic#2 Part1\n<0>[   10.5] the end\n" },
-	{ "dmesg-ramoops-1",	1,	"Panic#2 Part2\n<6>[    9.0] before\nits second line\n" },
-	{ "dmesg-efi-3",	1,	"Oops#1 Part1\n<4>[    1.0] an oops\n" },
+	{ "dmesg-ramoops-0",	1,	"Panic#2 Part1\n<0>[   10.5] the end\nECC: none\n" },
+	{ "1/2/dmesg-efi-1",	1,	"Panic#2 Part2\n<6>[    9.0] before\nits second line\n" },
+	{ "1/dmesg-erst-3",	2,	"Panic#2 Part3\n<\n6>[    8.0]\n<12>start\n<1234>\n<" },
+	{ "1/dmesg-efi-4",	-1,	"Oops#1 Part1\n<4>[    1.0] an oops\n" },
+	{ "dmesg-again",	20,	"Panic#2 Part1\n<4>[    1.0] of the next death\n" },
+	{ "dmesg-other",	20,	"Panic#3 Part2\n<4>[    1.0] of the next death\n" },
 	{ "dmesg-old",		-60,	"Panic#7 Part1\n<4>[    1.0] of another death\n" },
-	{ "dmesg-later",	180,	"Panic#8 Part1\n<4>[    1.0] of another death\n" },
+	{ "dmesg-later",	60,	"Panic#8 Part1\n<4>[    1.0] of another death\n" },
 	{ "console-ramoops-0",	1,	"Panic#9 Part1\n<4>[    1.0] no dump\n" },
+	{ "1/2/3/dmesg-deep",	1,	"Panic#2 Part9\n<4>[    1.0] too deep\n" },
 	{ "dmesg-empty",	1,	"" },
-	{ "dmesg-bad",		1,	"no number" },
+	{ "dmesg-bad",		1,	"no number\n" },
+	{ "dmesg-short",	1,	"Panic#2 Part8" },
 };
+
+static const char *const pstore_subdirs[] = { "1", "1/2", "1/2/3" };
 
 static bool make_pstore(int dir, u64 died)
 {
+	bool good = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(pstore_subdirs); i++)
+		good = good && !mkdirat(dir, pstore_subdirs[i], 0700);
 	for (size_t i = 0; i < ARRAY_SIZE(pstore); i++) {
 		struct timespec times[2] = {};
 		int fd = openat(dir, pstore[i].name, O_CREAT | O_WRONLY, 0600);
 		ssize_t len = strlen(pstore[i].text);
 
 		times[1].tv_sec = died / NSEC_PER_SEC + pstore[i].seconds;
-		if (fd < 0 || write(fd, pstore[i].text, len) != len || futimens(fd, times))
-			return false;
-		close(fd);
+		good = good && write(fd, pstore[i].text, len) == len && !futimens(fd, times);
+		if (fd >= 0)
+			close(fd);
 	}
-	return true;
+	return good;
 }
 
 static void remove_pstore(int dir, const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(pstore); i++)
 		unlinkat(dir, pstore[i].name, 0);
+	for (size_t i = ARRAY_SIZE(pstore_subdirs); i > 0; i--)
+		unlinkat(dir, pstore_subdirs[i - 1], AT_REMOVEDIR);
 	close(dir);
 	rmdir(path);
 }
@@ -1472,22 +1486,24 @@ static int count_messages(const struct blackbox_messages *m, char **json)
 
 static int test__messages(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
-	const u64 died = 1700000000 * NSEC_PER_SEC;
+	const u64 died = (u64)1700000000 * NSEC_PER_SEC;
 	char path[] = "/tmp/perf-pstore-XXXXXX", *json = NULL, lines[8 * 150 + 1] = "";
+	const char *const dirs[] = { "/no such directory", path };
 	struct blackbox_messages m = {}, many = { .from = "pstore", .text = lines };
 	int dir, err;
 
 	TEST_ASSERT_VAL("directory", mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY);
-	err = make_pstore(dir, died) ? blackbox_pstore__read(&m, path, died) : -EIO;
+	err = make_pstore(dir, died) ? blackbox_pstore__read(&m, dirs, 2, died) : -EIO;
 	remove_pstore(dir, path);
 	TEST_ASSERT_EQUAL("pstore is read", 0, err);
-	TEST_ASSERT_VAL("the parts of the last report, in order",
-			!strcmp(m.text, "[    9.0] before\nits second line\n[   10.5] the end\n"));
-	TEST_ASSERT_EQUAL("each line", 3, count_messages(&m, &json));
+	TEST_ASSERT_VAL("the parts of the report, in order",
+			!strcmp(m.text, "<\n6>[    8.0]\nstart\n<1234>\n<\n"
+				"[    9.0] before\nits second line\n[   10.5] the end\n"));
+	TEST_ASSERT_EQUAL("each line", 8, count_messages(&m, &json));
 	zfree(&json);
 	blackbox_messages__exit(&m);
-	TEST_ASSERT_EQUAL("no directory", -ENOENT, blackbox_pstore__read(&m, path, died));
+	TEST_ASSERT_EQUAL("no directory", -ENOENT, blackbox_pstore__read(&m, dirs, 2, died));
 	TEST_ASSERT_EQUAL("no lines", 0, count_messages(&m, &json));
 	zfree(&json);
 

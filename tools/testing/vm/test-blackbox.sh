@@ -461,7 +461,7 @@ has_lost()
 has_messages()
 {
 	mount -t pstore pstore /sys/fs/pstore || return 1
-	perf data recover -q -o /tmp/messages.data --session box --last "$1" || return 1
+	perf data recover -q -o /tmp/messages.data --session box --last "$1"
 	sed -n '/"messages_from"/,/^  \]/p' /tmp/messages.data.json >/tmp/messages
 	umount /sys/fs/pstore
 	cat /tmp/messages

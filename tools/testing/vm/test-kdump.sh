@@ -153,10 +153,15 @@ recovered_plain()
 	"$BUILD/patched/bin/perf" data recover -q -f --session plain -o "$OUT/$1.plain" "$OUT/$1"
 }
 
-# told FILE: what is said of it but for its name and the kernel's messages
-told()
+# is_told_alike FILE FILE: what is said of them but for the name and the kernel's messages
+is_told_alike()
 {
-	jq 'del(.file, .messages, .messages_from)' "$OUT/$1.json"
+	local file
+	for file; do
+		jq -e 'del(.file, .messages, .messages_from)' "$OUT/$file.json" \
+			>"$OUT/$file.told" || return
+	done
+	diff "$OUT/$1.told" "$OUT/$2.told"
 }
 
 # The end of the kernel's log, which is in each dump that has VMCOREINFO
@@ -174,14 +179,14 @@ has_messages()
 is_same_death()
 {
 	recovered "$1" && cmp "$OUT/image.data" "$OUT/$1.data" &&
-		diff <(told image.data) <(told "$1.data")
+		is_told_alike image.data "$1.data"
 }
 
 # Of all dumps, as of the vmcore
 is_same_plain()
 {
 	recovered_plain "$1" && cmp "$OUT/dump.vmcore.plain" "$OUT/$1.plain" &&
-		diff <(told dump.vmcore.plain) <(told "$1.plain")
+		is_told_alike dump.vmcore.plain "$1.plain"
 }
 
 # The root is where VMCOREINFO says, and leads to the sessions that had not ended.

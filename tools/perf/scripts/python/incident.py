@@ -577,9 +577,11 @@ class Machine:
 
     def redact(self, what, instead=None):
         """Forget what is not to be told: words of --redact. instead: number of the machine"""
+        # The kernel prints names of all kinds.
+        if what:
+            self.manifest.pop('messages', None)
         if 'args' in what:
             self.manifest.pop('reason', None)
-            self.manifest.pop('messages', None)
             self.header.pop('cmdline', None)
         if 'host' in what:
             for name in ('host', 'boot_id'):
@@ -797,9 +799,14 @@ class Figures:
             ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
             ('Command', str(h.get('cmdline', '')).strip()),
             ('File', self.machine.name),
-            ('Messages', '\n'.join(map(str, m.get('messages') or []))),
+            ('Messages', self.messages()),
         ]
         return [(name, str(value)) for name, value in pairs if value]
+
+    def messages(self):
+        """What the kernel printed before it died"""
+        lines = self.machine.manifest.get('messages')
+        return '\n'.join(map(str, lines)) if isinstance(lines, list) else ''
 
     def ended(self):
         """Wall-clock time of the newest record, if the header has a reference time"""

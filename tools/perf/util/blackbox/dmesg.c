@@ -5,8 +5,8 @@
  * VMCOREINFO tells where the ring of messages lies, and how its structs are laid out, see
  * kernel/printk/printk_ringbuffer.h. libkdumpfile translates the addresses.
  *
- * What is in a dump may be damaged: nothing is taken for granted but that VMCOREINFO tells
- * the layout of the kernel that has written it.
+ * What is in a dump may be damaged. The layout of structs is as VMCOREINFO has it, and what
+ * it does not tell is as in Linux 5.10 and later.
  */
 #include "messages.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a kernel: LOG_LINE_MAX and CONFIG_LOG_BUF_SHIFT are far below. */
+/* The kernel has LOG_LINE_MAX, which is less, and LOG_BUF_LEN_MAX. */
 #define MAX_TEXT	4096
 #define MAX_SIZE_BITS	31
 
@@ -26,8 +26,9 @@
 #define STATE_COMMITTED	1
 #define STATE_FINALIZED	2
 
-/* Positions with this bit have no text. */
+/* Positions with this bit have no text, which was lost, unless they have both. */
 #define NO_TEXT		1
+#define EMPTY_TEXT	3
 
 /**
  * struct dmesg - the ring of messages
@@ -145,20 +146,33 @@ static int open_ring(struct dmesg *d, u64 *head, u64 *tail)
 	       -EBADMSG : 0;
 }
 
-/* The text of a message, without a newline at its end; or nothing, if it is not complete */
-static void read_text(struct dmesg *d, u64 desc, char *text, u64 len)
+/* The text of a message, without a newline at its end */
+static void read_text(struct dmesg *d, u64 desc, u64 id, char *text, u64 len)
 {
 	u64 begin = read_word(d, desc + d->begin), next = read_word(d, desc + d->next);
+	u64 block = d->texts + (begin & ((1ULL << d->size_bits) - 1));
 
 	*text = '\0';
-	if ((begin | next) & NO_TEXT)
+	if (begin & next & NO_TEXT) {
+		d->is_bad |= begin != EMPTY_TEXT;
 		return;
-	/* A text that does not fit behind the others is at the start. Its id precedes it. */
-	if (begin >> d->size_bits != next >> d->size_bits)
-		begin = 0;
-	begin &= (1ULL << d->size_bits) - 1;
-	read_bytes(d, d->texts + begin + d->word, text, len);
+	}
+	/* Its id precedes it. A text that does not fit behind the others is at the start. */
+	if (read_word(d, block) != id)
+		block = d->texts;
+	if (read_word(d, block) != id)
+		d->is_bad = true;
+	read_bytes(d, block + d->word, text, len);
 	text[len] = '\0';
+}
+
+static void print_lines(FILE *f, u64 time, char *text)
+{
+	char *line;
+
+	while ((line = strsep(&text, "\n")) != NULL)
+		fprintf(f, "[%5" PRIu64 ".%06" PRIu64 "] %s\n", (u64)(time / NSEC_PER_SEC),
+			(u64)(time % NSEC_PER_SEC / NSEC_PER_USEC), line);
 }
 
 static void put_message(struct dmesg *d, u64 id, struct blackbox_messages *m, FILE *f)
@@ -179,12 +193,11 @@ static void put_message(struct dmesg *d, u64 id, struct blackbox_messages *m, FI
 	len = read_number(d, info + d->text_len, sizeof(u16));
 	if (len > MAX_TEXT)
 		return;
-	read_text(d, desc, text, len);
+	read_text(d, desc, id, text, len);
 	if (d->is_bad)
 		return;
 	m->newest = time;
-	fprintf(f, "[%5" PRIu64 ".%06" PRIu64 "] %s\n", (u64)(time / NSEC_PER_SEC),
-		(u64)(time % NSEC_PER_SEC / NSEC_PER_USEC), text);
+	print_lines(f, time, text);
 }
 
 static int read_log(struct dmesg *d, struct blackbox_messages *m)

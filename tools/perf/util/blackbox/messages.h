@@ -5,8 +5,10 @@
 #include <linux/compiler.h>
 #include <linux/types.h>
 #include <errno.h>
+#include <stddef.h>
 
 struct blackbox_image;
+struct blackbox_source;
 struct json_writer;
 
 /* The last ones, which tell of the end */
@@ -24,12 +26,13 @@ struct blackbox_messages {
 	u64		newest;
 };
 
-void blackbox_messages__find(struct blackbox_messages *m, const struct blackbox_image *image,
-			     int fd);
+void blackbox_messages__find(struct blackbox_messages *m, const struct blackbox_source *source,
+			     const struct blackbox_image *image);
 void blackbox_messages__exit(struct blackbox_messages *m);
 void blackbox_messages__write(const struct blackbox_messages *m, struct json_writer *w);
 
-int blackbox_pstore__read(struct blackbox_messages *m, const char *dir, u64 died);
+int blackbox_pstore__read(struct blackbox_messages *m, const char *const *dirs, size_t nr_dirs,
+			  u64 died);
 
 #ifdef HAVE_LIBKDUMPFILE_SUPPORT
 int blackbox_dmesg__read(struct blackbox_messages *m, int fd);

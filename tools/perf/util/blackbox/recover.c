@@ -46,6 +46,8 @@
  * @nr_sessions: sessions to be recovered
  * @nr_written: recordings that were written
  * @is_incomplete: not all sessions were tried, because of an error
+ * @printed_by: the image whose messages are in @messages, or NULL
+ * @messages: what its kernel has printed
  */
 struct recover {
 	const struct blackbox_options	*opts;
@@ -55,6 +57,8 @@ struct recover {
 	u32				nr_sessions;
 	u32				nr_written;
 	bool				is_incomplete;
+	const struct blackbox_image	*printed_by;
+	struct blackbox_messages	messages;
 };
 
 /* Sources */
@@ -481,11 +485,23 @@ static int write_recording(struct blackbox_recording *r, const char *name)
 	return err;
 }
 
+/* The sessions of an image have the same ones. */
+static const struct blackbox_messages *get_messages(struct recover *rec,
+						    const struct blackbox_source *source,
+						    const struct blackbox_image *image)
+{
+	if (rec->printed_by != image) {
+		blackbox_messages__exit(&rec->messages);
+		blackbox_messages__find(&rec->messages, source, image);
+		rec->printed_by = image;
+	}
+	return &rec->messages;
+}
+
 static int recover_session(struct recover *rec, struct blackbox_source *source,
 			   const struct blackbox_image *image, u32 i)
 {
 	struct blackbox_recording r = {};
-	struct blackbox_messages messages;
 	struct blackbox_session s;
 	char *name = NULL;
 	int err;
@@ -493,21 +509,19 @@ static int recover_session(struct recover *rec, struct blackbox_source *source,
 	err = blackbox_session__init(&s, image, i) ?: blackbox_session__cut(&s);
 	if (!err)
 		err = blackbox_recording__init(&r, &s);
-	blackbox_messages__find(&messages, image, source->is_last ? -1 : source->fd);
-	r.messages = &messages;
 	if (err == -ENODATA) {
 		pr_warning("Session %s was left out: its events are damaged, or it has none.\n",
 			   s.entry.name);
 		source->kept = true;
 		err = 0;
 	} else if (!err) {
+		r.messages = get_messages(rec, source, image);
 		name = make_name(rec, image, s.entry.name);
 		err = name ? write_recording(&r, name) : -ENOMEM;
 		source->kept |= s.events_bad || s.buffers_bad;
 		rec->nr_written += !err;
 	}
 	free(name);
-	blackbox_messages__exit(&messages);
 	blackbox_recording__exit(&r);
 	blackbox_session__exit(&s);
 	return err;
@@ -625,6 +639,7 @@ int blackbox__recover(const struct blackbox_options *opts)
 		err = opts->list ? list(&rec) : recover(&rec);
 	if (err == -ENOMEM)
 		pr_err("There is not enough memory: a recovery takes about twice the size of the buffers.\n");
+	blackbox_messages__exit(&rec.messages);
 	for (size_t i = 0; i < rec.nr_sources; i++)
 		blackbox_source__close(&rec.sources[i]);
 	free(rec.sources);
