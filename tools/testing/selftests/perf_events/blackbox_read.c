@@ -458,6 +458,21 @@ static int die_in_all(__u64 bytes, const char *copy)
 	return 0;
 }
 
+/* The buffer of a member that was claimed is its opener's, and has records of who knows what. */
+static bool is_of_session(__u32 buffer)
+{
+	const struct perf_blackbox_event *event;
+	bool wrong;
+	__u32 i;
+
+	for (i = 0; i < super->max_events; i++) {
+		event = entry(super->events, super->event_size, i, &wrong);
+		if (event && event->buffer == buffer)
+			return true;
+	}
+	return false;
+}
+
 static void read_buffers(void)
 {
 	const struct perf_blackbox_buffer *buffer;
@@ -468,7 +483,7 @@ static void read_buffers(void)
 		buffer = entry(super->buffers, super->buffer_size, i, &wrong);
 		if (wrong)
 			error("buffer %u is damaged", i);
-		if (!buffer)
+		if (!buffer || !is_of_session(i))
 			continue;
 		read_buffer(buffer, i);
 		read_state(buffer, i);
