@@ -81,6 +81,11 @@ MAGIC, NOTES_MAGIC = 0x584f424246524550, 0x53544f4e
 PANIC = 'Kernel panic - not syncing: '
 
 
+# What damaged memory may lead to: addresses and numbers that cannot be, lists without end
+DAMAGE = (drgn.FaultError, drgn.ObjectAbsentError, OverflowError, RecursionError, ValueError,
+          struct.error)
+
+
 class Refused(Exception):
     """A sentence for the user."""
 
@@ -309,14 +314,14 @@ class Kernel:
                     self.broken += 1
                     return
                 yield item
-        except (drgn.FaultError, drgn.ObjectAbsentError):
+        except DAMAGE:
             self.broken += 1
 
     def tried(self, function, *args):
-        """The result of a function, None if it lacks memory."""
+        """The result of a function, None if it lacks memory, or what is there is damaged."""
         try:
             return function(*args)
-        except (drgn.FaultError, drgn.ObjectAbsentError):
+        except DAMAGE:
             return None
 
     def list(self, kind, head, member):
@@ -349,7 +354,11 @@ class Kernel:
             for entry in self.guarded(entries):
                 yield drgn.Object(self.prog, kind, value=entry)
             return
-        vma = mm.mmap
+        yield from self.guarded(self.listed_vmas(mm))
+
+    def listed_vmas(self, mm):
+        """Before 6.1 they are in a list."""
+        vma = self.whole(mm.mmap)
         while vma:
             yield vma
             vma = vma.vm_next
