@@ -84,7 +84,7 @@ fragments()
 	case $1 in
 	patched)
 		printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" \
-			"$VM/config/pstore.config"
+			"$VM/config/survive.config"
 		;;
 	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # A guest records and panics, QEMU dumps its memory, and vmcore-blackbox.py looks for the ring
-# buffers in the dump.
+# buffers in the dump. perf data recover finds the persistent session there by itself. The kernel is
+# at a random address.
 #
 # usage: test-drgn.sh		on the host
 #	 test-drgn.sh guest	in the guest
@@ -55,6 +56,7 @@ guest()
 	start_recorder --overwrite -m 256K -o /tmp/backward.data || return
 	start_recorder -g -m 2M -o /tmp/forward.data || return
 	"$PERF" record -q -P kept -m 1M -e task:task_rename -a || return
+	"$PERF" data note -q kept || return
 	taskset -pc 1 $BASHPID >/dev/null
 	for ((i = 0; i < MARKERS; i++)); do
 		printf 'marker-%d' $i >/proc/self/comm
@@ -74,7 +76,7 @@ dump()
 {
 	local vm
 	cp "$BASE" "$OUT/looper"
-	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 MEM=512M ICOUNT='' \
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 MEM=512M KASLR=1 ICOUNT='' \
 		ACCEL=single APPEND="$PARAMS" CONSOLE=$OUT/console \
 		QEMU_EXTRA="-device vmcoreinfo -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" >"$OUT/vm.log" 2>&1 &
@@ -87,6 +89,26 @@ dump()
 		cat "$OUT/vm.log"
 		return 1
 	fi
+}
+
+is_at_random()
+{
+	local offset
+	offset=$(grep -a -o -m1 'KERNELOFFSET=[0-9a-f]*' "$OUT/vmcore" | head -n1)
+	echo "$offset"
+	[[ ${offset#*=} =~ [1-9a-f] ]]
+}
+
+# Without debug information. The manifest has the end of the kernel's log.
+recovers_by_itself()
+{
+	local kept=$OUT/perf.data.by-itself
+	"$PERF" data recover -q -f --session kept -o "$kept" "$OUT/vmcore" &&
+		numbers_of "$kept" | diff - <(seq 0 $((MARKERS - 1))) || return 1
+	"$BASE" script -i "$kept" -k "$VMLINUX" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
+	jq -r '.messages[]' "$kept.json" >"$OUT/messages"
+	grep -m1 -E ' [0-9a-f]+ __set_task_comm' "$OUT/text" &&
+		grep 'sysrq: Trigger a crash$' "$OUT/messages"
 }
 
 find_buffers()
@@ -233,6 +255,8 @@ host()
 		return
 	fi
 	tap_run "a machine dies, and its memory is saved" dump
+	tap_run "its kernel was at a random address" is_at_random
+	tap_run "perf data recover finds the session and the messages" recovers_by_itself
 	tap_run "all recorders are listed" lists
 	tap_run "an image is written and recovered" recovers
 	tap_run "backward buffer: it has each of the newest records" has_markers 512 1 3000
