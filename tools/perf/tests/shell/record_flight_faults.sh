@@ -300,7 +300,7 @@ follows_a_fast_cpu()
 # To the network of another user namespace the kernel sends no uevents.
 follows_a_fast_cpu_untold()
 {
-	# shellcheck disable=SC2317 # follows_a_fast_cpu calls it
+	# shellcheck disable=SC2317,SC2032 # follows_a_fast_cpu calls it
 	perf() { outside_chroot unshare --user --map-root-user --net perf "$@"; }
 	OLD_PARANOID=$(cat /proc/sys/kernel/perf_event_paranoid)
 	trap 'echo "$OLD_PARANOID" >/proc/sys/kernel/perf_event_paranoid' EXIT
