@@ -16,6 +16,35 @@
 
 #define DEBUGFS	"/sys/kernel/debug"
 
+/* Faults also of what may sleep. Return: NULL, or the setting that is missing. */
+static inline const char *allow_faults(const char *verbose)
+{
+	static const char *const told[] = {
+		DEBUGFS "/failslab/verbose",
+		DEBUGFS "/fail_page_alloc/verbose",
+		DEBUGFS "/fail_usercopy/verbose",
+	};
+	static const char *const settings[][2] = {
+		{ DEBUGFS "/failslab/ignore-gfp-wait",		"N" },
+		/* For make-it-fail: the task's slab allocations, all of them. */
+		{ DEBUGFS "/failslab/task-filter",		"Y" },
+		{ DEBUGFS "/failslab/probability",		"100" },
+		{ DEBUGFS "/failslab/times",			"-1" },
+		{ DEBUGFS "/fail_page_alloc/ignore-gfp-wait",	"N" },
+		{ DEBUGFS "/fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ DEBUGFS "/fail_page_alloc/min-order",		"0" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		write_text(told[i], verbose);
+	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		if (write_text(settings[i][0], settings[i][1]))
+			return settings[i][0];
+	}
+	return NULL;
+}
+
 static inline void put_number(int fd, unsigned int n)
 {
 	char text[16];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every allocation and every access to user memory on the paths that make, join, complete,
- * open, map, describe, list, note, start and claim fails, the first, the second, and so on until
+ * open, map, describe, list, start and claim fails, the first, the second, and so on until
  * none is left: what was refused is as if it had not been tried, and can be tried again.
  * It fails once; and, for what tries again by itself (xarrays), with all that come after.
  *
@@ -14,32 +14,9 @@
 
 #include <sys/resource.h>
 
-#include <linux/perf_blackbox.h>
-
 #include "../kselftest_harness.h"
 #include "fail_nth.h"
 #include "persistent_session.h"
-
-/* Also what may sleep. */
-static const struct {
-	const char	*path;
-	const char	*value;
-} settings[] = {
-	{ DEBUGFS "/failslab/ignore-gfp-wait",		"N" },
-	/* For make-it-fail: the task's slab allocations, all of them. */
-	{ DEBUGFS "/failslab/task-filter",		"Y" },
-	{ DEBUGFS "/failslab/probability",		"100" },
-	{ DEBUGFS "/failslab/times",			"-1" },
-	{ DEBUGFS "/fail_page_alloc/ignore-gfp-wait",	"N" },
-	{ DEBUGFS "/fail_page_alloc/ignore-gfp-highmem", "N" },
-	{ DEBUGFS "/fail_page_alloc/min-order",		"0" },
-};
-
-static const char * const verbose[] = {
-	DEBUGFS "/failslab/verbose",
-	DEBUGFS "/fail_page_alloc/verbose",
-	DEBUGFS "/fail_usercopy/verbose",
-};
 
 FIXTURE(faults)
 {
@@ -58,7 +35,7 @@ FIXTURE(faults)
 
 FIXTURE_SETUP(faults)
 {
-	size_t i;
+	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
 	self->nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
@@ -66,12 +43,9 @@ FIXTURE_SETUP(faults)
 		SKIP(return, "no CONFIG_FAULT_INJECTION");
 	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
 	self->space = open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC);
-	for (i = 0; i < ARRAY_SIZE(verbose); i++)
-		write_text(verbose[i], getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
-	for (i = 0; i < ARRAY_SIZE(settings); i++) {
-		if (write_text(settings[i].path, settings[i].value))
-			SKIP(return, "no %s", settings[i].path);
-	}
+	missing = allow_faults(getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
+	if (missing)
+		SKIP(return, "no %s", missing);
 	pin_to_cpu(0);
 	self->before = take_balance();
 	self->other = open_comm(0);
@@ -357,35 +331,6 @@ static void closes_ended(struct _test_data_faults *self)
 	claims_mapped_event(self);
 }
 
-/* More pages than one part of the image has addresses of */
-static int64_t notes(struct _test_data_faults *self)
-{
-	static char bytes[2200 << 10];
-	struct perf_persistent_notes arg = {
-		.size		= sizeof(arg),
-		.data		= (uintptr_t)bytes,
-		.data_size	= sizeof(bytes),
-	};
-
-	return ioctl(self->got, PERF_EVENT_IOC_SESSION_NOTES, &arg);
-}
-
-static void ends_session(struct _test_data_faults *self)
-{
-	session_end(self->got);
-	closes_ended(self);
-}
-
-static bool have_notes(struct _test_data_faults *self)
-{
-	bool have;
-
-	has_session_to_end(self);
-	have = !notes(self) || errno != ENOTTY;
-	ends_session(self);
-	return have;
-}
-
 #define MODULE		"persistent_module"
 #define AGAIN		"/sys/module/" MODULE "/parameters/again"
 
@@ -434,7 +379,6 @@ static const struct operation operations[] = {
 	{ "describe the session", false, has_session_fd, describes_session, closes },
 	{ "list the session", false, has_session_fd, lists_session, closes },
 	{ "freeze", false, has_session_fd, freezes_and_thaws, closes },
-	{ "write notes", false, has_session_to_end, notes, ends_session },
 	{ "end", true, has_session_to_end, ends, closes_ended },
 	{ "start", false, has_module, starts, unloads },
 	/* Who cannot claim cannot get rid of it: it allocates nothing, and copies nothing. */
@@ -449,7 +393,7 @@ static bool is_listed_alone(void)
 
 static bool is_possible(struct _test_data_faults *self, const struct operation *op)
 {
-	return (op->try != starts || have_module()) && (op->try != notes || have_notes(self));
+	return op->try != starts || have_module();
 }
 
 /* Tried with a fault, or without one at last: what holds after each. */
@@ -460,8 +404,7 @@ static void judge(struct __test_metadata *_metadata, struct _test_data_faults *s
 	if (ret >= 0)
 		op->undo(self);
 	/* What is claimed, or stopped, only now is listed until it is. */
-	if (ret >= 0 || (op->try != claims && op->try != ends && op->try != starts &&
-			 op->try != notes))
+	if (ret >= 0 || (op->try != claims && op->try != ends && op->try != starts))
 		EXPECT_TRUE(is_listed_alone()) TH_LOG("%s, %u", op->name, n);
 }
 
