@@ -799,14 +799,13 @@ class Figures:
             ('Swallowed', '%d more triggers in the cooldown' % swallowed if swallowed else ''),
             ('Command', str(h.get('cmdline', '')).strip()),
             ('File', self.machine.name),
-            ('Messages', self.messages()),
         ]
         return [(name, str(value)) for name, value in pairs if value]
 
     def messages(self):
         """What the kernel printed before it died"""
         lines = self.machine.manifest.get('messages')
-        return '\n'.join(map(str, lines)) if isinstance(lines, list) else ''
+        return [str(line) for line in lines] if isinstance(lines, list) else []
 
     def ended(self):
         """Wall-clock time of the newest record, if the header has a reference time"""
@@ -905,7 +904,7 @@ class Figures:
 
     def all(self):
         return {
-            'machine': dict(self.what()), 'notes': self.notes(),
+            'machine': dict(self.what()), 'messages': self.messages(), 'notes': self.notes(),
             'oldest': self.oldest, 'newest': self.newest, 'trigger': self.trigger,
             'window_ns': self.newest - self.oldest, 'samples': len(self.r.samples),
             'clock': self.names(self.clock) or None, 'shown': self.names(self.shown) or None,
@@ -976,6 +975,10 @@ def summary(figures, out, limit=10):
               file=out)
     for note in figures['notes']:
         print('Note: %s' % printable(note), file=out)
+    if figures['messages']:
+        print('\nLast messages of the kernel', file=out)
+    for line in figures['messages'][-limit:]:
+        print('  %s' % printable(line), file=out)
     findings(figures['verdict'], out)
     table('Events', ['<EVENT', 'SAMPLES'],
           [(e['name'], e['samples']) for e in figures['events']], out)
@@ -1075,7 +1078,8 @@ class Page:
                 '%d more findings are not on this page: perf verdict lists them.' % len(self.more)]
         figures.update({
             'start': self.start, 'width': self.width,
-            'what': self.f.what(), 'shownEvents': self.f.shown, 'verdict': self.verdict,
+            'what': self.f.what(), 'messages': self.f.messages(),
+            'shownEvents': self.f.shown, 'verdict': self.verdict,
             'hasSwitches': bool(self.r.switches.by_cpu), 'hasWakeups': self.r.wakeups,
         })
         return figures

@@ -1124,7 +1124,7 @@ function selectTime(from, to)
 
 // What is told at once, and what is printed as it was typed; the rest unfolds.
 const FIRST = ['Trigger', 'Action', 'Window', 'Samples', 'Swallowed', 'Time'];
-const CODE = ['Command', 'Boot', 'File', 'Messages'];
+const CODE = ['Command', 'Boot', 'File'];
 
 function showWhat()
 {
@@ -1143,6 +1143,8 @@ function showWhat()
 	$('what').replaceChildren(...first.map(pair));
 	$('more').replaceChildren(...rest.map(pair));
 	$('machine').hidden = !rest.length;
+	$('messages').textContent = data.messages.join('\n');
+	$('printed').hidden = !data.messages.length;
 	$('notes').replaceChildren(...[...data.notes, data.aggregated].filter(Boolean).map((note) => element('li', {}, note)));
 	const at = (ns) => (ns === null ? '–' : signed(ns - base, digits));
 
