@@ -747,8 +747,9 @@ perf_persistent_create_at(const char *name, const char *label)
 	err = perf_blackbox_place(s, label);
 	if (err) {
 		perf_persistent_end(s);
-		return ERR_PTR(label ? perf_persistent_refuse(err, "no place in the region, see dmesg") :
-				       err);
+		if (label)
+			err = perf_persistent_refuse(err, "no place in the region, see dmesg");
+		return ERR_PTR(err);
 	}
 	return s;
 }

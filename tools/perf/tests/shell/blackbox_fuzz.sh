@@ -22,7 +22,8 @@ fuzz_build blackbox -I"$perf/tests" -I"$perf/util" -I"$perf" \
 	-I"$tools/include" -I"$tools/arch/x86/include/uapi" -I"$tools/include/uapi" \
 	-I"$tools/arch/x86/include" -I"$tools/lib" -I"$tools/lib/perf/include" \
 	"$perf/tests/fuzz/blackbox.c" \
-	"$blackbox"/{crc32,record,cut,image,memory,assemble,find,names,recording,formats,perfdata,messages,manifest}.c \
+	"$blackbox"/{crc32,record,cut,image,memory,assemble,find,names,recording}.c \
+	"$blackbox"/{formats,perfdata,messages,manifest}.c \
 	"$perf"/util/{json-writer,sample-layout,hashmap}.c "$perf/util/flight/dump/part.c" \
 	"$tools"/lib/{ctype,rbtree,string,vsprintf,zalloc,hweight}.c
 fuzz_run blackbox "${FUZZ_RUNS:-300}" -len_control=0

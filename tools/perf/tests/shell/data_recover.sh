@@ -147,7 +147,7 @@ test_dumps()
 	perf data recover -q -o out memory >log 2>&1 || fail "memory"
 	TMPDIR=. perf data recover -q -o flat.out flat >log 2>&1 || fail "a flattened dump"
 	cmp out flat.out >log 2>&1 || fail "a flattened dump has other records"
-	only flat flat.out{,.json} image log memory out{,.json}
+	only flat "flat.out"{,.json} image log memory out{,.json}
 	head -c 100000 flat >short
 	refuses 'short is a flattened dump that is damaged, or ends too early' short
 	TMPDIR=/nowhere refuses 'in order in TMPDIR: No such file.*makedumpfile -R' flat

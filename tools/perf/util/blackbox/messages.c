@@ -31,7 +31,7 @@
 #define TOGETHER	((u64)5 * NSEC_PER_SEC)
 
 /* What a report needs is far less. */
-#define MAX_BYTES	(1 << 20)
+#define MAX_BYTES	(1024 * 1024)
 #define MAX_PARTS	256
 
 /* Directories of systemd: one by the time of the crash, and one for each of its reports */

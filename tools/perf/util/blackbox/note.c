@@ -223,7 +223,8 @@ static void print_error(const char *name, int err)
 		       name);
 		break;
 	case -ENOSPC:
-		pr_err("There is no room for notes of session %s: if it lies in a region, make that larger.\n", name);
+		pr_err("There is no room for notes of session %s: if it lies in a region, make that larger.\n",
+		       name);
 		break;
 	default:
 		pr_err("Notes of session %s cannot be stored: %s.\n", name, strerror(-err));

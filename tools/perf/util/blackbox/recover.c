@@ -313,8 +313,8 @@ static char *make_name(const struct recover *rec, const struct blackbox_image *i
 		len = asprintf(&name, "%s.%s", rec->opts->output, session);
 	else if (is_ambiguous(rec, image))
 		len = asprintf(&name, "%s.%s.%" PRIu64 ".0x%" PRIx64 ".%s", rec->opts->output,
-			       place_of(image), (u64)image->super.generation, (u64)image->super.phys,
-			       session);
+			       place_of(image), (u64)image->super.generation,
+			       (u64)image->super.phys, session);
 	else
 		len = asprintf(&name, "%s.%s.%" PRIu64 ".%s", rec->opts->output,
 			       place_of(image), (u64)image->super.generation, session);
