@@ -94,7 +94,7 @@ after()
 	}" "$OUT/dead.report" | cut -c1-110 >/tmp/head
 	head -n 12 /tmp/head
 	percent=$(hot_percent "$OUT/dead.report")
-	[ "${percent%.*}" -ge 5 ] || fail "the hot function of the dead program is not in the report"
+	[ "${percent%.*}" -ge 5 ] || fail "the report lacks the function of the dead program"
 	chapter "Report"
 	printf 'Died with the machine:  pid %s, %s() of story-hot: %s %% of all samples\n' \
 		"$(cat "$OUT/now")" $HOT_FUNCTION "$percent"

@@ -460,7 +460,7 @@ has_lost()
 # The end of the kernel's log, from pstore
 has_messages()
 {
-	mount -t pstore pstore /sys/fs/pstore || return 1
+	mount -t pstore none /sys/fs/pstore || return 1
 	perf data recover -q -o /tmp/messages.data --session box --last "$1"
 	sed -n '/"messages_from"/,/^  \]/p' /tmp/messages.data.json >/tmp/messages
 	umount /sys/fs/pstore

@@ -76,8 +76,8 @@ dump()
 {
 	local vm
 	cp "$BASE" "$OUT/looper"
-	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 MEM=512M KASLR=1 ICOUNT='' \
-		ACCEL=single APPEND="$PARAMS" CONSOLE=$OUT/console \
+	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched SMP=2 MEM=512M KASLR=1 \
+		ICOUNT='' ACCEL=single APPEND="$PARAMS" CONSOLE=$OUT/console \
 		QEMU_EXTRA="-device vmcoreinfo -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" >"$OUT/vm.log" 2>&1 &
 	vm=$!

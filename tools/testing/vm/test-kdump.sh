@@ -222,7 +222,8 @@ obstacle()
 		[ -e "$OUT/$1" ] || { echo "makedumpfile was built without it"; return; } ;;&
 	*.zlib|*.snappy|*.zstd|*.lzo|*.flat)
 		"$BUILD/patched/bin/perf" version --build-options |
-			grep -q 'libkdumpfile: \[ on' || echo "perf was built without libkdumpfile" ;;
+			grep -q 'libkdumpfile: \[ on' ||
+			echo "perf was built without libkdumpfile" ;;
 	esac
 }
 

@@ -67,7 +67,7 @@ fi
 	die "the variant patched_preempt does not build"
 rc=0
 for state in ${STATES:-mem}; do
-	CMD="exec $TOP/tools/testing/vm/test-suspend.sh guest $state" VARIANT=patched_preempt \
+	CMD="exec $TOP/tools/testing/vm/${0##*/} guest $state" VARIANT=patched_preempt \
 		SMP=2 ACCEL=single MEM=2G APPEND='' ICOUNT='' TIMEOUT=$((600 * ${SLACK:-1})) \
 		OUT=$BUILD/out/suspend "$TOP/tools/testing/vm/vm.sh" || rc=1
 done
