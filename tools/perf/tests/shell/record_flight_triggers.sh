@@ -88,6 +88,11 @@ bytes_of_dumps()
 		awk '{ n += $1 } END { print n + 0 }'
 }
 
+newest_is_asked_for()
+{
+	grep -q '"trigger": "signal"' "$(dumps "$1" | tail -n1).json"
+}
+
 # As fast as a program can, far more than the buffers of the trigger hold: the cooldown and the
 # disk bound the dumps, and each hit is counted. Without a cooldown, the disk still does.
 storm_at_full_rate()
@@ -114,7 +119,9 @@ storm_at_full_rate()
 	start_recorder "$TMP/j" -M 4M -e cpu-clock -F 99 -a --max-disk 1M --trigger signal \
 		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
 	close_range 1000000 1009999 '' 0
-	dump
+	# Their number does not grow: each new one may remove an old one.
+	kill -USR1 "$RECORDER"
+	wait_for newest_is_asked_for "$TMP/j"
 	stop_recorder INT
 	echo "$(dumps "$TMP/j" | wc -l) dumps are left, $(bytes_of_dumps "$TMP/j") bytes"
 	[ "$(bytes_of_dumps "$TMP/j")" -le $((1 << 20)) ]

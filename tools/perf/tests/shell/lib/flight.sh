@@ -61,9 +61,9 @@ flight_begin_sessions()
 # wait_for COMMAND...: at most five minutes; FLIGHT_WAIT: tenths of seconds
 wait_for()
 {
-	local i
+	local i began=$SECONDS
 
-	for ((i = 0; i < ${FLIGHT_WAIT:-3000}; i++)); do
+	for ((i = 0; i < ${FLIGHT_WAIT:-3000} && SECONDS - began < 300; i++)); do
 		if "$@" >/dev/null 2>&1; then
 			return 0
 		fi
