@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Let the debug information of a kernel have its structs twice: for each second compilation unit
-another directory has the headers, as after a build with a compiler's cache.
+"""Copy a kernel with debug information, and give every second compilation unit other directories.
+Each struct is then defined in two places, as after a build with a compiler's cache.
 
 usage: double-structs.py VMLINUX OUTPUT
 """

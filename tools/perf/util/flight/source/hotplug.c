@@ -28,7 +28,7 @@
  * A look follows each return of a CPU that the kernel tells of (cpu-news.c). A suspend that
  * fails, for example because an interrupt wants to wake the machine, tells nobody: for that
  * there is a look at each pass, once a second at most, and each minute on an idle machine.
- * Where there is no news at all, the recorder wakes up once a second.
+ * Where the kernel tells of one of the two alone, the recorder wakes up once a second.
  *
  * The time between the return of a CPU and the next look is not recorded. The kernel itself
  * installs the events of persistent sessions again.
@@ -380,7 +380,7 @@ unsigned int flight_hotplug__look(struct flight_hotplug *hp, u64 now)
 	if (!online)
 		return 0;
 	hp->news = 0;
-	if (look(hp, online, resumed) && hp->told.uevents >= 0)
+	if (look(hp, online, resumed) && hp->told.uevents >= 0 && hp->told.clock >= 0)
 		hp->due = now + FLIGHT_HOTPLUG_RARELY;
 	hp->suspended = suspended;
 	perf_cpu_map__put(online);
