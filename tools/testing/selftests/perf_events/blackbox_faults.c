@@ -45,10 +45,7 @@ FIXTURE_SETUP(notes)
 	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
-	self->nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	if (self->nth < 0)
-		SKIP(return, "no CONFIG_FAULT_INJECTION");
-	missing = allow_faults("0");
+	missing = allow_faults(&self->nth, "0");
 	if (missing)
 		SKIP(return, "no %s", missing);
 	pin_to_cpu(0);

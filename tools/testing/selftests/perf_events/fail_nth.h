@@ -7,6 +7,7 @@
 #define SELFTESTS_PERF_EVENTS_FAIL_NTH_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,11 @@
 
 #define DEBUGFS	"/sys/kernel/debug"
 
-/* Faults also of what may sleep. Return: NULL, or the setting that is missing. */
-static inline const char *allow_faults(const char *verbose)
+/*
+ * Faults of this thread, also of what may sleep. @nth is for arm() and disarm(). Return: NULL, or
+ * what is missing.
+ */
+static inline const char *allow_faults(int *nth, const char *verbose)
 {
 	static const char *const told[] = {
 		DEBUGFS "/failslab/verbose",
@@ -36,6 +40,9 @@ static inline const char *allow_faults(const char *verbose)
 	};
 	size_t i;
 
+	*nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (*nth < 0)
+		return "CONFIG_FAULT_INJECTION";
 	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		write_text(told[i], verbose);
 	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {

@@ -38,14 +38,11 @@ FIXTURE_SETUP(faults)
 	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
-	self->nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	if (self->nth < 0)
-		SKIP(return, "no CONFIG_FAULT_INJECTION");
-	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
-	self->space = open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC);
-	missing = allow_faults(getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
+	missing = allow_faults(&self->nth, getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
 	if (missing)
 		SKIP(return, "no %s", missing);
+	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
+	self->space = open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC);
 	pin_to_cpu(0);
 	self->before = take_balance();
 	self->other = open_comm(0);
