@@ -17,25 +17,7 @@ set -euo pipefail
 
 SESSION=flight
 REGION=blackbox
-HOT_FUNCTION=story_hot_function
 PARAMS="reserve_mem=16M:4096:$REGION perf_persistent=@$REGION nokaslr"
-
-chapter()
-{
-	printf '\n== %s\n' "$*"
-}
-
-show()
-{
-	printf '$ %s\n' "$*"
-	"$@"
-}
-
-fail()
-{
-	printf '\nThe story does not hold: %s\n' "$*"
-	exit 1
-}
 
 # In the guest
 
@@ -64,12 +46,6 @@ before()
 	fail "nobody has reset the machine"
 }
 
-# hot_percent REPORT
-hot_percent()
-{
-	sed -n "s/^ *\([0-9.]*\)%.*story-hot .*$HOT_FUNCTION.*/\1/p;T;q" "$1"
-}
-
 after()
 {
 	local image data=$OUT/dead.data percent
@@ -84,15 +60,7 @@ after()
 	rm -f "$data" "$data.json"
 	show perf data recover --release -o "$data" --last "$image"
 	chapter "5. What ran when it died? (the first lines)"
-	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$data"
-	perf report -i "$data" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
-		>"$OUT/dead.report"
-	# Remove the column of cycles, which is empty here.
-	sed -n "/cpu-clock/,\$ {
-		s/Symbol  *IPC.*/Symbol/; s/^\(#\( *\.\.*\)\{4\}\) .*/\1/
-		s/ *\( - *- *\)\{0,1\}\$//p
-	}" "$OUT/dead.report" | cut -c1-110 >/tmp/head
-	head -n 12 /tmp/head
+	show_report "$data" "$OUT/dead.report" 12
 	percent=$(hot_percent "$OUT/dead.report")
 	[ "${percent%.*}" -ge 5 ] || fail "the report lacks the function of the dead program"
 	chapter "Report"

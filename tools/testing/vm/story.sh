@@ -10,30 +10,13 @@
 set -euo pipefail
 # shellcheck source=tools/perf/tests/shell/lib/persistent.sh
 . "$TOP/tools/perf/tests/shell/lib/persistent.sh"
+# shellcheck source=tools/testing/vm/story-hot.sh
+. "$TOP/tools/testing/vm/story-hot.sh"
 
 export SESSION=blackbox
 SYSFS=/sys/bus/event_source/devices/persistent
-export HOT=$TOP/build/vm/story-hot
-HOT_FUNCTION=story_hot_function
 DATA=/tmp/$SESSION.data
 export HOME=/tmp
-
-chapter()
-{
-	printf '\n== %s\n' "$*"
-}
-
-show()
-{
-	printf '$ %s\n' "$*"
-	"$@"
-}
-
-die()
-{
-	printf '\nThe story does not hold: %s\n' "$*"
-	exit 1
-}
 
 # The work of the recorder and its children. It runs until it is killed.
 # shellcheck disable=SC2317 # runs in a shell of its own
@@ -61,10 +44,10 @@ make_and_kill()
 	setsid bash -c "$(declare -f recorder); recorder" &
 	group=$!
 	until [ -e /tmp/hot-has-exited ]; do
-		kill -0 $group 2>/dev/null || die "the recorder ended by itself"
+		kill -0 $group 2>/dev/null || fail "the recorder ended by itself"
 		sleep 0.5
 		seconds=$((seconds + 1))
-		[ $seconds -lt 240 ] || die "the workload does not end"
+		[ $seconds -lt 240 ] || fail "the workload does not end"
 	done
 	sleep 1
 	echo
@@ -72,55 +55,32 @@ make_and_kill()
 	echo "SIGKILL to the recorder, its shell and its workload: process group $group"
 	kill -KILL -- -$group
 	wait $group 2>/dev/null || true
-	! pgrep -g $group >/dev/null || die "somebody survived SIGKILL"
-	[ ! -e "/proc/$(cat /tmp/hot.pid)" ] || die "the program still lives"
+	! pgrep -g $group >/dev/null || fail "somebody survived SIGKILL"
+	[ ! -e "/proc/$(cat /tmp/hot.pid)" ] || fail "the program still lives"
 }
 
 list_sessions()
 {
 	show perf ctl -l
-	perf ctl -l | grep -q "^$SESSION " || die "the session is gone with its maker"
+	perf ctl -l | grep -q "^$SESSION " || fail "the session is gone with its maker"
 	echo
 	show perf ctl -i $SESSION
 	echo
 	printf '$ perf list pmu | grep persistent\n'
-	perf list pmu 2>/dev/null | grep "persistent/$SESSION/" || die "perf list does not know it"
+	perf list pmu 2>/dev/null | grep "persistent/$SESSION/" || fail "perf list does not know it"
 }
 
 snapshot()
 {
 	show perf record -e persistent/$SESSION/ -N -o "$DATA" 2>&1 | tee /tmp/snapshot.log
-	grep -q ' 0 lost)' /tmp/snapshot.log || die "events were lost"
-}
-
-hot_percent()
-{
-	sed -n "s/^ *\([0-9.]*\)%.*story-hot .*$HOT_FUNCTION.*/\1/p;T;q" "$OUT/$SESSION.report"
-}
-
-report()
-{
-	local percent
-
-	printf '$ perf report -i %s --no-children --sort comm,dso,symbol | head\n' "$DATA"
-	perf report -i "$DATA" --stdio --no-children -g none --sort comm,dso,symbol 2>/dev/null \
-		>"$OUT/$SESSION.report"
-	# Remove the column of cycles, which is empty here.
-	sed -n "/cpu-clock/,\$ {
-		s/Symbol  *IPC.*/Symbol/; s/^\(#\( *\.\.*\)\{4\}\) .*/\1/
-		s/ *\( - *- *\)\{0,1\}\$//p
-	}" "$OUT/$SESSION.report" |
-		cut -c1-110 >/tmp/head
-	head -n 20 /tmp/head
-	percent=$(hot_percent)
-	[ -n "$percent" ] || die "the hot function of the dead program has no name in the report"
+	grep -q ' 0 lost)' /tmp/snapshot.log || fail "events were lost"
 }
 
 summary()
 {
 	local percent
 
-	percent=$(hot_percent)
+	percent=$(hot_percent "$OUT/$SESSION.report")
 	printf 'The dead program:  pid %s, %s() of story-hot: %s %% of all cpu-clock samples\n' \
 		"$(cat /tmp/hot.pid)" $HOT_FUNCTION "$percent"
 	sed -n 's/^\[ perf record: \(CPU .*\): samples: \(.*\) ]$/Window of \1:   \2/p' \
@@ -138,12 +98,12 @@ end_session()
 	memory=$(($(cat $SYSFS/sessions/$SESSION/memory) / 1024))
 	show perf ctl -d $SESSION
 	show perf ctl -l
-	[ -z "$(ls $SYSFS/sessions)" ] || die "sysfs still lists a session"
-	[ -z "$(ls $SYSFS/events)" ] || die "sysfs still lists an event"
+	[ -z "$(ls $SYSFS/sessions)" ] || fail "sysfs still lists a session"
+	[ -z "$(ls $SYSFS/events)" ] || fail "sysfs still lists an event"
 	# Per-CPU page lists and slabs vary by up to 12 MiB, so the session is larger than that.
 	after=$(used_kib $((used_before + memory)))
 	[ "$after" -le $((used_before + memory)) ] ||
-		die "$((after - used_before)) KiB more in use than before, the session had $memory"
+		fail "$((after - used_before)) KiB more in use than before, the session had $memory"
 	echo "sysfs is empty; the session had $memory KiB;" \
 	     "memory in use: $used_before KiB before, $after KiB now"
 }
@@ -162,7 +122,7 @@ main()
 	chapter "3. Read it, live"
 	snapshot
 	chapter "4. What happened before? (the first lines)"
-	report
+	show_report "$DATA" "$OUT/$SESSION.report" 20
 	chapter "5. End it"
 	end_session
 	chapter "Report"
