@@ -3,11 +3,12 @@
 #
 # Cost of persistent events: instructions of UNCLAIM, of opening an event again and of
 # CLAIM; of listing and ending a session of 5,000 events, per event, in one call and one by
-# one; instructions of a sample in the buffer of a session, compared with the same event in
-# the buffer of its creator; of a context switch without a session, and with one of a
-# cgroup, before and after the cgroup was removed; and memory of a session in addition to its
-# buffer. Guest time counts instructions (ICOUNT=1). Fails if the samples, or the switches
-# without a session and after the removal, differ by more than 0.02 %.
+# one; instructions of a sample in the buffer of a session, in memory and in a region that
+# survives a reset, compared with the same event in the buffer of its creator; of a context
+# switch without a session, and with one of a cgroup, before and after the cgroup was removed;
+# and memory of a session in addition to its buffer. Guest time counts instructions (ICOUNT=1).
+# Fails if the samples, or the switches without a session and after the removal, differ by more
+# than 0.02 %.
 #
 # perf ctl -l and perf ctl -d of a session of 5,000 events, less those of a session of one: per
 # event, instructions of perf's own time and calls of ioctl(). Fails if they make more of
@@ -73,11 +74,14 @@ table()
 		}
 		change = 100 * (sum["persistent"] / sum["user"] - 1)
 		printf "a sample into a persistent buffer: %+.4f %%\n", change
+		reserved = 100 * (sum["reserved"] / sum["user"] - 1)
+		printf "a sample into one that survives a reset: %+.4f %%\n", reserved
 		left = 100 * (sum["gone"] / sum["switch"] - 1)
 		printf "a switch with a session of a removed cgroup: %+.4f %%\n", left
 		print "instructions; bytes are those of a session without its buffer"
-		exit !(cases == 16 && sum["end_ioctls"] == 0 && sum["list_ioctls"] == 0 &&
+		exit !(cases == 17 && sum["end_ioctls"] == 0 && sum["list_ioctls"] == 0 &&
 		       sum["ctl_list"] < 20000 && change < 0.02 && change > -0.02 &&
+		       reserved < 0.02 && reserved > -0.02 &&
 		       left < 0.02 && left > -0.02)
 	}'
 }
@@ -91,4 +95,5 @@ mkdir -p "${PROGRAM%/*}"
 gcc -O2 -Wall -Werror -isystem "$BUILD/patched/kernel/usr/include" -o "$PROGRAM" \
 	"$TOP/tools/testing/vm/persistent-cost.c"
 CMD="RUNS=$RUNS $TOP/tools/testing/vm/${0##*/} guest" VARIANT=patched ICOUNT=1 SMP=1 \
-	ACCEL=single MEM='' APPEND='' TIMEOUT=1500 "$TOP/tools/testing/vm/vm.sh" | table
+	ACCEL=single MEM='' APPEND='reserve_mem=8M:4096:box perf_persistent=@box' TIMEOUT=1500 \
+	"$TOP/tools/testing/vm/vm.sh" | table

@@ -4,9 +4,9 @@
 # Build kernel and perf of the variants: base (untouched), patched, and debug
 # (patched, with every checker on). The products: build/VARIANT/bzImage,
 # build/VARIANT/bin/perf. What is up to date is left alone. Others are built only where they
-# are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, kcsan, the
-# patched kernel with the detector of data races, and irqsoff, the patched kernel with the
-# tracepoints of interrupts that are off.
+# are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, base_debuginfo,
+# as a distribution has its kernel, kcsan, the patched kernel with the detector of data races, and
+# irqsoff, the patched kernel with the tracepoints of interrupts that are off.
 #
 # usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail
@@ -15,7 +15,7 @@ set -euo pipefail
 
 VM=$TOP/tools/testing/vm
 # The variants that are built only where they are named
-NAMED=(base_preempt patched_preempt kcsan irqsoff)
+NAMED=(base_preempt patched_preempt base_debuginfo kcsan irqsoff)
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
 # What a file includes is known from the compiler's own list of it, not by a second
@@ -82,21 +82,19 @@ fragments()
 	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
 	[ "$1" = debug ] || printf '%s\n' "$VM/config/incidents.config"
 	case $1 in
-	patched)
-		printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" \
+	base*) ;;
+	*) printf '%s\n' "$VM/config/patched.config" "$VM/config/crash.config" ;;
+	esac
+	case $1 in
+	patched) printf '%s\n' "$VM/config/btf.config" "$VM/config/survive.config" ;;
+	*_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
+	base_debuginfo)
+		printf '%s\n' "$VM/config/crash.config" "$VM/config/btf.config" \
 			"$VM/config/survive.config"
 		;;
-	base_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
-	patched_preempt) printf '%s\n' "$VM/config/patched.config" "$VM/config/preempt.config" ;;
-	kcsan) printf '%s\n' "$VM/config/patched.config" "$VM/config/kcsan.config" ;;
-	irqsoff)
-		printf '%s\n' "$VM/config/patched.config" "$VM/config/btf.config" \
-			"$VM/config/irqsoff.config"
-		;;
-	debug)
-		printf '%s\n' "$VM/config/patched.config" "$VM/config/kunit-suites.config" \
-			"$VM/config/debug.config"
-		;;
+	kcsan) printf '%s\n' "$VM/config/kcsan.config" ;;
+	irqsoff) printf '%s\n' "$VM/config/btf.config" "$VM/config/irqsoff.config" ;;
+	debug) printf '%s\n' "$VM/config/kunit-suites.config" "$VM/config/debug.config" ;;
 	esac
 }
 

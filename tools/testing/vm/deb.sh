@@ -45,7 +45,7 @@ configure()
 	local out=$DEB/kernel want
 	mkdir -p "$out"
 	if [ -z "$CONFIG" ]; then
-		want=$(cat "$VM"/config/{boot,perf,patched,deb}.config |
+		want=$(cat "$VM"/config/{boot,perf,patched,crash,deb}.config |
 			sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p')
 		printf '%s\n' "$want" | tac | awk -F= '!seen[$1]++' >"$out/.want.new"
 	else

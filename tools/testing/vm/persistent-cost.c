@@ -6,6 +6,7 @@
  *	unclaim open claim	the system calls, on an event with a mapped buffer
  *	user persistent		close(-1), recorded into a backward buffer of one's own, and
  *				into that of a session whose creator has closed its file
+ *	reserved		the same, into that of a session in the region "box"
  *	list end		a session of 5,000 events, through its file: for each event
  *	one_by_one		the same: opening, describing and claiming each event
  *	switch			a context switch, without events
@@ -13,7 +14,7 @@
  *				after the cgroup was removed
  *	bytes			memory of a session with one event, without its buffer
  *
- * usage: persistent-cost [memory]
+ * usage: persistent-cost [memory]		with a region: reserve_mem=...:box perf_persistent=@box
  *	  persistent-cost make NAME NR		make a session of NR events
  *	  persistent-cost time COMMAND...	run it without output; prints the number
  */
@@ -41,6 +42,7 @@
 #define SESSIONS	1000
 #define EVENTS		5000
 #define SWITCHES	5000
+#define DATA_SIZE	(512 << 10)
 #define CGROUPS		"/sys/fs/cgroup/"
 #define GROUP		CGROUPS "persistent_cost"
 
@@ -164,6 +166,20 @@ static double cost_of_call(void)
 	return least;
 }
 
+/* close(-1), recorded into the buffer of a session whose creator has closed its file */
+static void session_of(struct perf_event_attr *attr, struct perf_persistent_arg *arg,
+		       const char *name)
+{
+	int fd = event_open(attr);
+
+	must(ioctl(fd, PERF_EVENT_IOC_UNCLAIM, arg), "UNCLAIM");
+	close(fd);
+	printf("%s %.3f\n", name, cost_of_call());
+	fd = reopen(arg->id);
+	must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
+	close(fd);
+}
+
 static void sample(void)
 {
 	struct perf_event_attr attr = {
@@ -175,19 +191,22 @@ static void sample(void)
 		.sample_id_all	= 1,
 		.write_backward	= 1,
 	};
-	size_t size = (512 << 10) + page_size;
-	int fd = event_open(&attr), id;
+	struct perf_persistent_arg memory = { .size = sizeof(memory), .data_size = DATA_SIZE };
+	struct perf_persistent_arg region = {
+		.size		= sizeof(region),
+		.data_size	= DATA_SIZE,
+		.label		= "box",
+	};
+	size_t size = DATA_SIZE + page_size;
+	int fd = event_open(&attr);
 	void *base;
 
 	base = check(mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0), "mmap");
 	printf("user %.3f\n", cost_of_call());
-	id = must(ioctl(fd, PERF_EVENT_IOC_UNCLAIM, NULL), "UNCLAIM");
 	munmap(base, size);
 	close(fd);
-	printf("persistent %.3f\n", cost_of_call());
-	fd = reopen(id);
-	must(ioctl(fd, PERF_EVENT_IOC_CLAIM), "CLAIM");
-	close(fd);
+	session_of(&attr, &memory, "persistent");
+	session_of(&attr, &region, "reserved");
 }
 
 /* Its events share a buffer. */

@@ -27,7 +27,7 @@ compile_without()
 	local out=$1
 	shift
 	mkdir -p "$out"
-	cat "$TOP"/tools/testing/vm/config/{boot,perf,patched}.config |
+	cat "$TOP"/tools/testing/vm/config/{boot,perf,patched,crash}.config |
 		sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' |
 		grep -vxF "$(printf '%s=y\n' "$@")" >"$out/.want"
 	printf '%s=n\n' "$@" >>"$out/.want"

@@ -12,7 +12,8 @@
 #   ICOUNT=1                     guest time counts instructions
 #   ASLR=1                       programs start at random addresses. QEMU then translates them
 #                                at each start, and a short command takes 2 to 4 times as long
-#   KASLR=1                      the kernel of the variant patched is at a random address
+#   KASLR=1                      the kernel is at a random address, in the variants patched and
+#                                base_debuginfo
 #   APPEND='...'                 more of the kernel's command line
 #   EXPECT='...'                 what the kernel must say although it is a splat: an extended
 #                                regular expression in each line
@@ -146,7 +147,9 @@ set_machine()
 		COMMAND_LINE=${COMMAND_LINE/ttyS0/ttyAMA0}
 		return
 	fi
-	[ -n "$KASLR" ] || [ "$VARIANT" != patched ] || COMMAND_LINE+=" nokaslr"
+	case $VARIANT in
+	patched|base_debuginfo) [ -n "$KASLR" ] || COMMAND_LINE+=" nokaslr" ;;
+	esac
 	MACHINE=(-machine pc -cpu max -smp "$SMP,sockets=$SMP"
 		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on"
 		-virtfs "local,path=$OUT,mount_tag=out,$shared")
