@@ -8,7 +8,9 @@
  *
  * Notes describe the state at C. If no buffer tells of a change of a task before C, they are
  * right for the time before as well, and get no time: they come first. Otherwise they get
- * the time C. Additions describe changes, and always get their time.
+ * the time C. Additions describe changes, and always get their time: if they begin with a
+ * PERF_RECORD_HEADER_ATTR that says so, each record has its own, and otherwise that at which
+ * they were stored.
  *
  * The table of the death has names without a history. It names threads that neither the
  * notes nor the side-band describe. A thread that the notes name differently, and of which the
@@ -215,23 +217,23 @@ static int add_kernel(struct blackbox_recording *r)
 
 /* Notes */
 
-/* The time for a record of the notes, see above */
+/* The time for a record of the notes that describes @time, see above */
 static u64 time_of_note(const struct blackbox_recording *r, const void *record, u32 type,
-			const struct blackbox_note *note, bool is_base)
+			u64 time, bool is_base)
 {
 	const struct blackbox_task_time *first = NULL;
 
-	if (!blackbox_recording__has_clock(r) || note->time <= r->oldest)
+	if (!blackbox_recording__has_clock(r) || time <= r->oldest)
 		return 0;
 	if (!is_base)
-		return note->time;
+		return time;
 	if (type == PERF_RECORD_COMM)
 		first = find_time(r->threads, r->nr_threads, get_u32(record + HEADER + 4));
 	else if (type == PERF_RECORD_MMAP || type == PERF_RECORD_MMAP2)
 		first = find_time(r->processes, r->nr_processes, get_u32(record + HEADER));
 	else if (type == PERF_RECORD_FORK)
 		first = find_time(r->threads, r->nr_threads, get_u32(record + HEADER + 8));
-	return first && first->time < note->time ? note->time : 0;
+	return first && first->time < time ? time : 0;
 }
 
 static bool is_kernel_map(const void *record, u32 type, const struct blackbox_shape *shape)
@@ -258,19 +260,44 @@ static bool is_state(u32 type)
 	}
 }
 
+/* Do the records after it end with their time, and with nothing else? */
+static bool tells_times(const struct perf_event_header *header, const void *record)
+{
+	struct perf_event_attr attr = {};
+
+	memcpy(&attr, record + HEADER, min(header->size - HEADER, sizeof(attr)));
+	return attr.sample_id_all && attr.sample_type == PERF_SAMPLE_TIME;
+}
+
+/* Nothing that was stored is of a later time. */
+static u64 described_time(const struct perf_event_header *header, const void *record,
+			  const struct blackbox_note *note, bool has_time)
+{
+	u64 time;
+
+	if (!has_time)
+		return note->time;
+	memcpy(&time, record + header->size - sizeof(time), sizeof(time));
+	return min(time, note->time);
+}
+
 /* Return: 1 if the record was used, 0 if it is damaged or unknown */
 static int add_state(struct blackbox_recording *r, const struct perf_event_header *header,
-		     const void *record, const struct blackbox_note *note, bool is_base)
+		     const void *record, const struct blackbox_note *note, bool is_base,
+		     bool has_time)
 {
 	const struct blackbox_shape *shape = blackbox_record__shape(header->type);
+	size_t trailer = has_time ? sizeof(u64) : 0;
 	size_t size, len = 0;
 	void *copy;
+	u64 time;
 
-	if (!shape || !is_state(header->type) || header->size < shape->size ||
+	if (!shape || !is_state(header->type) || header->size < shape->size + trailer ||
 	    !blackbox_record__fits_build_id(header, record))
 		return 0;
 	if (shape->string) {
-		const char *end = memchr(record + shape->size, '\0', header->size - shape->size);
+		const char *end = memchr(record + shape->size, '\0',
+					 header->size - shape->size - trailer);
 
 		if (!end)
 			return 0;
@@ -281,13 +308,14 @@ static int add_state(struct blackbox_recording *r, const struct perf_event_heade
 		return 0;
 	if (is_kernel_map(record, header->type, shape))
 		return 1;
+	time = described_time(header, record, note, has_time);
 	copy = blackbox_recording__make(r, header->type, header->misc, size,
-					time_of_note(r, record, header->type, note, is_base));
+					time_of_note(r, record, header->type, time, is_base));
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy + HEADER, record + HEADER, shape->size + len - HEADER);
 	if (header->type == PERF_RECORD_COMM &&
-	    tell(r, get_u32(record + HEADER + 4), note->time, record + shape->size))
+	    tell(r, get_u32(record + HEADER + 4), time, record + shape->size))
 		return -ENOMEM;
 	return 1;
 }
@@ -333,6 +361,7 @@ static u64 take_formats(struct blackbox_recording *r, const void *record, u64 le
 
 static int add_note(struct blackbox_recording *r, const struct blackbox_note *note, bool is_base)
 {
+	bool has_time = false;
 	u64 pos = 0;
 
 	while (note->size - pos >= HEADER) {
@@ -353,8 +382,11 @@ static int add_note(struct blackbox_recording *r, const struct blackbox_note *no
 			size = size ?: header.size;
 		} else if (header.type == PERF_RECORD_HEADER_BUILD_ID) {
 			ret = add_build_id(r, &header, record);
+		} else if (header.type == PERF_RECORD_HEADER_ATTR) {
+			has_time = tells_times(&header, record);
+			ret = has_time;
 		} else {
-			ret = add_state(r, &header, record, note, is_base);
+			ret = add_state(r, &header, record, note, is_base, has_time);
 		}
 		if (ret < 0)
 			return ret;

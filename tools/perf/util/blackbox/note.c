@@ -13,12 +13,30 @@
  *
  * There is room for a part of the image only. If they do not fit, the mappings are left out;
  * then the cgroups, and then the tasks, too.
+ *
+ * To keep notes current, all of this is stored again after some time. In between, what
+ * tasks become (note-changes.c) is added: a program that starts costs its own records. If there
+ * is no room for them, all is stored again, which makes room.
+ *
+ *	note_changes__init()			from here on, no change is missed
+ *	note_changes__take(), thrown away	older than what is read next
+ *	note_once()				the state
+ *	note_changes__take(), add()		changes since, some of which the state has
+ *	...
+ *
+ * A flight recorder of a session has a child for it, so that its own thread reads no task and
+ * waits for no lock of the notes. The child dies with the recorder. If it is killed
+ * alone, the recorder goes on, and the notes stay as they are.
  */
 #include "blackbox.h"
+#include "note-changes.h"
+#include "../clockid.h"
 #include "../cloexec.h"
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
+#include "../flight/job.h"
+#include "../flight/self.h"
 #include "../machine.h"
 #include "../persistent/persistent.h"
 #include "../symbol.h"
@@ -30,14 +48,33 @@
 #include <linux/kernel.h>
 #include <linux/perf_blackbox.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <subcmd/parse-options.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+/* In s: how often a flight recorder stores all of it */
+#define RECORDER_EVERY	60
+
+/* In s: it is not stored more often for lack of room for changes. */
+#define LEAST_EVERY	10U
+
+/* In ms: changes are collected for that long. */
+#define COLLECT_CHANGES	100
+
+/* On a machine with very many tasks they are read less often, to take this share of the time. */
+#define PERCENT_OF_TIME	1
+
+/* No slot is larger. Of very many tasks no more is kept in memory. */
+#define MAX_BYTES	(8L << 20)
 
 /* How much of it is stored, from everything to the least */
 enum note_extent {
@@ -68,6 +105,8 @@ static int put_record(const struct perf_tool *tool, union perf_event *event,
 {
 	struct note_writer *w = container_of(tool, struct note_writer, tool);
 
+	if (ftell(w->f) > MAX_BYTES)
+		return -ENOSPC;
 	return fwrite(event, 1, event->header.size, w->f) == event->header.size ? 0 : -ENOMEM;
 }
 
@@ -171,6 +210,8 @@ static int collect(struct note_writer *w, struct evlist *evlist, enum note_exten
 	if (!w->f)
 		return -ENOMEM;
 	err = put_notes(w, evlist, extent);
+	if (ftell(w->f) > MAX_BYTES)
+		err = -ENOSPC;
 	if (fclose(w->f) && !err)
 		err = -ENOMEM;
 	return err;
@@ -199,6 +240,9 @@ static int store(int fd, struct evlist *evlist, struct perf_persistent_notes *ar
 	return err;
 }
 
+/* This process is the child of a flight recorder. */
+static bool of_recorder;
+
 static void print_error(const char *name, int err)
 {
 	switch (err) {
@@ -207,16 +251,16 @@ static void print_error(const char *name, int err)
 		pr_err("Notes of session %s can be stored by its owner, or with CAP_SYS_ADMIN: run perf as root.\n",
 		       name);
 		break;
-	case -ENXIO:
-		pr_err("Session %s is not in a black box: create it with --reserve LABEL, or add @LABEL to its perf_persistent= on the kernel's command line.\n",
-		       name);
-		break;
 	case -ENOTTY:
 	case -EINVAL:
+		if (of_recorder)
+			break;
 		pr_err("This kernel has no black boxes: boot one with CONFIG_PERF_PERSISTENT_BLACKBOX.\n");
 		break;
 	case -ENOENT:
-		pr_err("Session %s has ended.\n", name);
+		/* The recorder tells of it. */
+		if (!of_recorder)
+			pr_err("Session %s has ended.\n", name);
 		break;
 	case -EIO:
 		pr_err("Notes of session %s cannot be stored, as the tasks cannot be read: is /proc mounted, and is there memory?\n",
@@ -256,6 +300,98 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 	return 0;
 }
 
+static u64 now(void)
+{
+	u64 ns = 0;
+
+	clockid__read(CLOCK_MONOTONIC, &ns);
+	return ns;
+}
+
+static int add(const char *name, int fd, struct note_changes *c)
+{
+	struct perf_persistent_notes arg = {
+		.size		= sizeof(arg),
+		.flags		= PERF_PERSISTENT_NOTES_ADD,
+		.data		= (unsigned long)c->bytes,
+		.data_size	= c->size,
+	};
+
+	if (!c->size || !ioctl(fd, PERF_EVENT_IOC_SESSION_NOTES, &arg))
+		return 0;
+	if (errno != ENOSPC && errno != ENODATA) {
+		print_error(name, -errno);
+		return -errno;
+	}
+	c->lost = true;
+	return 0;
+}
+
+/* Until the session ends. They have been stored once. */
+static int keep(const char *name, int fd, struct evlist *evlist, struct note_changes *c,
+		unsigned int every)
+{
+	const u64 least = (u64)min(every, LEAST_EVERY) * NSEC_PER_SEC;
+	u64 stored = now(), due = stored + (u64)every * NSEC_PER_SEC, took = 0, t;
+	int err = 0;
+
+	while (!err) {
+		note_changes__wait(c, due > now() ? (due - now()) / NSEC_PER_MSEC + 1 : 0);
+		poll(NULL, 0, COLLECT_CHANGES);
+		note_changes__take(c);
+		t = now();
+		if (c->lost)
+			due = min(due, stored + max(least, took * 100 / PERCENT_OF_TIME));
+		if (t < due) {
+			err = add(name, fd, c);
+			continue;
+		}
+		c->lost = false;
+		err = note_once(name, fd, evlist);
+		/* There may be memory next time. */
+		if (err == -ENOMEM || err == -EIO)
+			err = 0;
+		stored = now();
+		took = stored - t;
+		due = stored + max(every * (u64)NSEC_PER_SEC, took * 100 / PERCENT_OF_TIME);
+	}
+	return err;
+}
+
+static int note_session(const char *name, int fd, struct evlist *evlist, unsigned int every)
+{
+	struct note_changes changes;
+	int err;
+
+	if (!every)
+		return note_once(name, fd, evlist);
+	err = note_changes__init(&changes);
+	if (err)
+		pr_warning("Programs that start are noted every %u seconds only, as their start cannot be recorded: %s. See /proc/sys/kernel/perf_event_paranoid.\n",
+			   every, strerror(-err));
+	err = note_once(name, fd, evlist);
+	if (!err) {
+		err = keep(name, fd, evlist, &changes, every);
+		/* That is what it waits for. */
+		if (err == -ENOENT)
+			err = 0;
+	}
+	note_changes__exit(&changes);
+	return err;
+}
+
+/* A recorder of a session that ends with the kernel, or of somebody else's, does without. */
+static bool is_of_use(const char *name, int fd)
+{
+	struct perf_persistent_session_info info = { .size = sizeof(info) };
+	char *region = persistent__region(name);
+	bool kept = region || persistent__has_crash_kernel();
+
+	free(region);
+	return kept && !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, &info) &&
+	       persistent__may_control(&info);
+}
+
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
 static int note(const char *what, unsigned int every)
 {
@@ -271,6 +407,8 @@ static int note(const char *what, unsigned int every)
 		return PTR_ERR(ps);
 	name = ps->name;
 	fd = persistent__open_session(ps->id);
+	if (of_recorder && (fd < 0 || !is_of_use(name, fd)))
+		goto out;
 	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
 	if (!err) {
 		evlist = persistent_session__new_evlist(ps);
@@ -280,17 +418,10 @@ static int note(const char *what, unsigned int every)
 		print_error(name, err);
 	} else {
 		symbol_conf.buildid_mmap2 = true;
-		err = note_once(name, fd, evlist);
-		while (!err && every) {
-			sleep(every);
-			err = note_once(name, fd, evlist);
-			if (err == -ENOENT) {
-				err = 0;
-				break;
-			}
-		}
+		err = note_session(name, fd, evlist, every);
 	}
 	evlist__delete(evlist);
+out:
 	if (fd >= 0)
 		close(fd);
 	persistent_session__close(ps);
@@ -310,6 +441,39 @@ void blackbox__note(u64 id)
 	scnprintf(what, sizeof(what), "id=%llu", (unsigned long long)id);
 	if (note(what, 0))
 		pr_warning("The session records, but without notes: store them with perf data note NAME.\n");
+}
+
+static void run_keeper(const char *what, pid_t recorder)
+{
+	flight_job__be_child();
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != recorder)
+		_exit(1);
+	flight_job__close_from(STDERR_FILENO + 1);
+	quiet = true;
+	of_recorder = true;
+	_exit(note(what, RECORDER_EVERY) ? 1 : 0);
+}
+
+/**
+ * blackbox__keep_notes - keep the notes of a session current as long as a flight recorder lives
+ * @what: the session that it reads
+ * @self: of the recorder, which drops what the child causes as it drops its own doing
+ *
+ * If the session does not outlive the kernel, or is not this user's, nothing is stored.
+ */
+void blackbox__keep_notes(const char *what, struct flight_self *self)
+{
+	pid_t recorder = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		pr_warning("There is no process to keep the notes of session %s: %m. Use perf data note --every 60.\n",
+			   what);
+	else if (!pid)
+		run_keeper(what, recorder);
+	else
+		self->keeper = pid;
 }
 
 static unsigned int note_every;

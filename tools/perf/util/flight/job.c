@@ -239,6 +239,15 @@ static void close_between(unsigned int first, unsigned int last)
 		close(fd);
 }
 
+/**
+ * flight_job__close_from - in a child of the recorder, close its files
+ * @first: the lowest number of those that are closed
+ */
+void flight_job__close_from(int first)
+{
+	close_between(first, ~0U);
+}
+
 /* But for the standard ones, the pipe, and what --on-dump needs: see above. */
 static void close_others(int fd)
 {
@@ -322,17 +331,28 @@ static void print_messages(const struct flight_job *job, enum flight_job_kind ki
 		       strerror(-settle_err));
 }
 
-static void run_child(struct flight_job *job, enum flight_job_kind kind,
-		      const struct dump_request *request, u64 until, int fd)
+/**
+ * flight_job__be_child - the first call of each child of the recorder
+ *
+ * Signals that tell the recorder something may be sent to all of its processes.
+ */
+void flight_job__be_child(void)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE };
-	struct dump_result result = {};
-	int settle_err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
 	be_killed_first();
+}
+
+static void run_child(struct flight_job *job, enum flight_job_kind kind,
+		      const struct dump_request *request, u64 until, int fd)
+{
+	struct dump_result result = {};
+	int settle_err;
+
+	flight_job__be_child();
 	settle_err = do_work(job, kind, request, until, &result, fd);
 	if (writen(fd, &result, sizeof(result)) != sizeof(result))
 		_exit(1);

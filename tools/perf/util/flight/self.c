@@ -142,7 +142,8 @@ static bool is_own(struct flight_self *self, struct evlist *evlist, union perf_e
 		self->last = evsel;
 		sample_layout__init(&self->layout, &evsel->core.attr, /*swapped=*/false);
 	}
-	if (!evsel || !sample_layout__pid(&self->layout, event, &pid) || (pid_t)pid != self->pid)
+	if (!evsel || !sample_layout__pid(&self->layout, event, &pid) || !pid ||
+	    ((pid_t)pid != self->pid && (pid_t)pid != self->keeper))
 		return false;
 	return is_own_doing(evsel) && !evsel__parse_sample(evsel, event, &sample) &&
 	       !is_in_interrupt(&sample);

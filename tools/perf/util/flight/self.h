@@ -14,6 +14,7 @@ struct flight_opts;
 /**
  * struct flight_self - what is done about the events of the recorder itself
  * @pid: the recorder
+ * @keeper: its child that keeps the notes of a session, or 0
  * @way: for the manifest: "filtered", "dropped", "recorded" or "outside"
  * @dropped: samples of a session that were dropped
  * @last: the event that was met last, of which @layout is
@@ -21,6 +22,7 @@ struct flight_opts;
  */
 struct flight_self {
 	pid_t			pid;
+	pid_t			keeper;
 	const char		*way;
 	u64			dropped;
 	struct evsel		*last;

@@ -733,14 +733,6 @@ static void maker__print(struct maker *m)
 	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->full_name);
 }
 
-/* If it is not known, it is not asked for. */
-static bool has_crash_kernel(void)
-{
-	int loaded;
-
-	return !sysfs__read_int("kernel/kexec_crash_loaded", &loaded) && loaded;
-}
-
 /**
  * persistent__make - create a persistent session, or add events to one
  * @p: the options of persistent events
@@ -782,7 +774,7 @@ int persistent__make(struct persistent_opts *p, struct evlist *evlist, struct re
 	if (!err)
 		err = maker__commit(&m);
 	p->made = m.id;
-	p->take_notes = m.reserve || has_crash_kernel();
+	p->take_notes = m.reserve || persistent__has_crash_kernel();
 	if (!err) {
 		maker__learn_name(&m);
 		if (!quiet)

@@ -119,6 +119,7 @@ void persistent__print_open_error(const char *what, int err);
 bool persistent__find_own(const char *name, char full[PERF_PERSISTENT_NAME_LEN]);
 bool persistent__is_readable(const char *name);
 char *persistent__region(const char *name);
+bool persistent__has_crash_kernel(void);
 const char *persistent__name_error(const char *name);
 const char *persistent__new_name_error(const char *name);
 const char *persistent__state_name(u32 state, u32 flags);

@@ -128,6 +128,18 @@ char *persistent__region(const char *name)
 }
 
 /**
+ * persistent__has_crash_kernel - would a crash kernel save the memory of this one?
+ *
+ * Return: false as well if that is not known.
+ */
+bool persistent__has_crash_kernel(void)
+{
+	int loaded;
+
+	return !sysfs__read_int("kernel/kexec_crash_loaded", &loaded) && loaded;
+}
+
+/**
  * persistent__find_id - find a session by its name
  * @name: its name; also without the user in front, see name.c
  * @id: set to its id

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BLACKBOX_NOTE_CHANGES_H
+#define __PERF_BLACKBOX_NOTE_CHANGES_H
+
+#include "../flight/source/cpu-news.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct evlist;
+
+/**
+ * struct note_changes - what tasks become: side-band of all CPUs
+ * @evlist: an event for it on each CPU, or NULL
+ * @news: tells of CPUs that come online, which have no event yet
+ * @bytes: records that were taken
+ * @size: bytes of them
+ * @room: allocated bytes
+ * @lost: some were lost: the state has to be read anew
+ */
+struct note_changes {
+	struct evlist		*evlist;
+	struct flight_cpu_news	news;
+	char			*bytes;
+	size_t			size;
+	size_t			room;
+	bool			lost;
+};
+
+int note_changes__init(struct note_changes *c);
+void note_changes__exit(struct note_changes *c);
+void note_changes__wait(struct note_changes *c, int timeout);
+void note_changes__take(struct note_changes *c);
+
+#endif /* __PERF_BLACKBOX_NOTE_CHANGES_H */

@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What has names after a reset that leaves no table of tasks: a program that started right
+# before, a module, and the kernel, each of whose two boots is at another random address. The
+# session is one that the kernel has started, without side-band; a flight recorder that reads it
+# keeps its notes.
+#
+# usage: test-names.sh			on the host
+#	 test-names.sh guest		in the guest
+#
+# The kernel may be placed over what the last boot left: a region does not survive that, and the
+# test is skipped. Of 2 GiB that happens once in some 50 boots.
+set -uo pipefail
+# shellcheck source=tools/testing/vm/test-blackbox.sh
+. "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
+
+BOOTS=2
+# shellcheck disable=SC2054 # the commas are the parameters'
+PARAMS=(
+	reserve_mem=16M:4096:box
+	perf_persistent=box:cpu-clock:1M@box
+)
+MODULE=$BUILD/patched/test_modules/perf_stall.ko
+BASE=$BUILD/base/bin/perf
+
+# The child that keeps the notes listens to changes before it stores the first note.
+keeps_notes()
+{
+	local keeper
+	keeper=$(pgrep -P "$1" | head -n1)
+	[ -n "$keeper" ] && grep -q perf_event "/proc/$keeper/maps"
+}
+
+starts_recorder()
+{
+	insmod "$MODULE" || return
+	perf record -M 16M -e persistent/box/ -o /tmp/flight.data >/tmp/said 2>&1 &
+	eventually keeps_notes $! || { cat /tmp/said; return 1; }
+	sleep 3
+	! grep -vx '\[ perf record: flight recorder .*' /tmp/said
+}
+
+boot_1()
+{
+	grep -w _text /proc/kallsyms >"$OUT/text.1"
+	tap_run "the session records in the region" test -e $DEVICE/sessions/box
+	tap_run "a recorder keeps its notes" starts_recorder
+}
+
+# What the recorder's child adds has 0.1 s to get there.
+death_1()
+{
+	taskset 1 "$OUT/latecomer" test -w noploop 100 >/dev/null 2>&1 &
+	sleep 1.5
+	taskset 2 sh -c 'echo preempt 1000 >/dev/perf_stall'
+	sleep 0.5
+	echo b >/proc/sysrq-trigger
+}
+
+# Where the kernel and the region are, in bytes: FROM-TO
+kernel_at()
+{
+	awk '/ Kernel (code|rodata|data|bss)$/ { print $1 }' /proc/iomem
+}
+
+# The new kernel lies over the region of the old one.
+is_overwritten()
+{
+	local region
+	region=$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")
+	kernel_at | while IFS=- read -r from to; do
+		[ $((0x$from)) -gt $((region + (16 << 20))) ] ||
+			[ $((0x$to)) -lt $((region - (16 << 20))) ] || echo "$from"
+	done | grep .
+}
+
+recovers_box()
+{
+	if [ -z "$1" ]; then
+		perf ctl -l
+		dmesg | grep -E "perf_persistent|reserve_mem"
+		grep -E ' (Kernel|System RAM|Reserved)' /proc/iomem
+		return 1
+	fi
+	perf data recover -f -o /tmp/box.data --last "$1" || return 1
+	jq '{events, unresolved, kernel}' /tmp/box.data.json
+}
+
+# samples OPTION...: of the recording, without what perf complains of
+samples()
+{
+	if ! "$BASE" script -i /tmp/box.data "$@" >/tmp/samples 2>/tmp/complaints ||
+	   [ ! -s /tmp/samples ]; then
+		head /tmp/complaints
+		return 1
+	fi
+}
+
+# Not one of its samples has the name of what it was before.
+names_latecomer()
+{
+	samples -F comm,ip,sym,dso -G || return 1
+	if grep -F "($OUT/latecomer)" /tmp/samples | grep -m1 -vE '^ *latecomer '; then
+		return 1
+	fi
+	grep -m1 -E "^ *latecomer +[0-9a-f]+ noploop \\($OUT/latecomer\\)" /tmp/samples ||
+		{ awk '{ print $1 }' /tmp/samples | sort | uniq -c | sort -rn | head; return 1; }
+}
+
+# It is not loaded in this boot.
+names_module()
+{
+	"$BASE" buildid-cache -a "$MODULE" && samples -F ip,sym,dso -G || return 1
+	grep -m1 -E ' stall_(spin|preempt)(\.[a-z0-9.]+)? \(.*perf_stall' /tmp/samples ||
+		{ grep -m5 perf_stall /tmp/samples; return 1; }
+}
+
+# By the symbols of this boot, whose kernel is the same one at another address
+names_kernel()
+{
+	samples -F ip,sym,dso -G || return 1
+	cat "$OUT/text.1"
+	grep -w _text /proc/kallsyms
+	grep -m1 -E ' (default_idle|pv_native_safe_halt|acpi_safe_halt|do_syscall_64|copy_page|clear_page_erms|entry_SYSCALL_64_after_hwframe|finish_task_switch[.a-z0-9]*) \(\[(kernel.kallsyms|guest.kernel.kallsyms)' /tmp/samples &&
+		! grep -m1 -E '\[unknown\] \(\[kernel.kallsyms' /tmp/samples
+}
+
+boot_2()
+{
+	local image
+	image=$(perf ctl -l | awk '$1 ~ /^box\./ && $3 == "yes" { print $1 }')
+	if [ -z "$image" ] && is_overwritten; then
+		tap_skip "names after a reset" "the kernel was placed over the region"
+		ask stop
+		return
+	fi
+	tap_run "the reset is recovered" recovers_box "$image"
+	tap_run "a program that started since the last full note has its name" names_latecomer
+	tap_run "functions of a module have their names" names_module
+	tap_run "functions of a kernel at another address have their names" names_kernel
+	ask stop
+}
+
+if [ "${1-}" = guest ]; then
+	guest
+else
+	export OUT=${OUT:-$BUILD/out/names} TIMEOUT=${TIMEOUT:-$((60 * ${SLACK:-5}))} KASLR=1
+	mkdir -p "$OUT"
+	cp "$BASE" "$OUT/latecomer"
+	host
+fi
