@@ -67,6 +67,11 @@ assert s["lost"] >= 0 and s["pid"] == int(sys.argv[2])' "$text" "$(cat "$TMP/a.p
 	grep -q 'dump .*for the test' "$TMP/a.log"
 }
 
+prints_to()
+{
+	[ "/proc/$(cat "$TMP/a.pid")/fd/2" -ef "$1" ]
+}
+
 # The log is opened again, and what is in the memory stays.
 rotates_its_log()
 {
@@ -75,7 +80,7 @@ rotates_its_log()
 	before=$(ask "$TMP/a" 'dump before' | sed -nE 's/.*"file": "([^"]*)".*/\1/p')
 	mv "$TMP/a.log" "$TMP/a.log.1"
 	kill -HUP "$(cat "$TMP/a.pid")"
-	wait_for test -e "$TMP/a.log"
+	wait_for prints_to "$TMP/a.log"
 	[ "$(stat -c %a "$TMP/a.log")" = 600 ]
 	DUMP=$(ask "$TMP/a" 'dump behind' | sed -nE 's/.*"file": "([^"]*)".*/\1/p')
 	grep -q 'dump .*behind' "$TMP/a.log"

@@ -155,6 +155,32 @@ gives_up()
 	wait_for nothing_half_written
 }
 
+has_children()
+{
+	[ "$(pgrep -cP "$RECORDER")" = "$1" ]
+}
+
+# Four children that do not die: no fifth one, and the recorder goes on, answers, and ends.
+goes_on_with_four()
+{
+	# What it says at the end is not to wait for that disk.
+	perf record -o "$TMP/slow/u" -M 4M -a -e cpu-clock -F 199 --dump-timeout 1s \
+		--trigger signal --trigger "socket:$TMP/sock" >"$TMP/u.stderr" 2>&1 &
+	RECORDER=$!
+	echo "$RECORDER" >>"$TMP/recorders"
+	wait_for grep -q 'flight recorder [0-9]' "$TMP/u.stderr"
+	echo hang >"$TMP/control"
+	kill -USR1 "$RECORDER"
+	wait_for has_children 4
+	sleep 6
+	has_children 4
+	is_asked
+	kill -INT "$RECORDER"
+	wait_for is_gone "$RECORDER"
+	grep 'The last dump was not written: 4 children hang' "$TMP/u.stderr"
+	: >"$TMP/control"
+}
+
 # There is room for the data of a dump, and none for its manifest: an old dump goes.
 makes_room_for_manifest()
 {
@@ -180,6 +206,79 @@ nothing_half_written()
 	[ -z "$(find "$TMP/slow" -name '.*.tmp')" ]
 }
 
+prints_to()
+{
+	[ "/proc/$RECORDER/fd/2" -ef "$1" ]
+}
+
+# The log is opened by a child: the recorder answers while it cannot be opened.
+rotates_while_held()
+{
+	perf record --daemon -M 4M -a -e cpu-clock -F 199 -o "$TMP/slow/d" \
+		--trigger "socket:$TMP/sock"
+	RECORDER=$(cat "$TMP/slow/d.pid")
+	echo "$RECORDER" >>"$TMP/recorders"
+	mv "$TMP/slow/d.log" "$TMP/slow/d.log.1"
+	hold create "$HOLD"
+	kill -HUP "$RECORDER"
+	answers_while_held create
+	wait_for prints_to "$TMP/slow/d.log"
+	# One that hangs is given up for the next.
+	mv "$TMP/slow/d.log" "$TMP/slow/d.log.2"
+	hold create 1000
+	kill -HUP "$RECORDER"
+	wait_for grep -q 'holding create' "$TMP/said"
+	is_asked
+	kill -HUP "$RECORDER"
+	is_asked
+	rm "$TMP/control"
+	wait_for prints_to "$TMP/slow/d.log"
+	: >"$TMP/control"
+	echo stop | socat -t 90 - "UNIX-CONNECT:$TMP/sock"
+	wait_for is_gone "$RECORDER"
+}
+
+is_gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+# A service manager would kill it for its watchdog, or for taking too long to stop.
+asks_for_time()
+{
+	hold fsync "$HOLD"
+	python3 - "$TMP" <<-'END'
+		import os, signal, socket, subprocess, sys
+
+		tmp = sys.argv[1]
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.settimeout(300)
+		s.bind(tmp + '/notify')
+		env = dict(os.environ, NOTIFY_SOCKET=tmp + '/notify', WATCHDOG_USEC='2000000')
+		p = subprocess.Popen(['perf', 'record', '--daemon', '-M', '4M', '-a', '-e',
+		                      'cpu-clock', '-F', '199', '-o', tmp + '/slow/n',
+		                      '--trigger', 'socket:' + tmp + '/sock'], env=env)
+		assert s.recv(4096) == b'READY=1'
+		p.send_signal(signal.SIGTERM)
+		while (text := s.recv(4096)) == b'WATCHDOG=1':
+		    pass
+		assert text == b'STOPPING=1', text
+		s.settimeout(1)
+		said = []
+		while p.poll() is None:
+		    try:
+		        said.append(s.recv(4096))
+		    except TimeoutError:
+		        pass
+		print(len(said), 'times', said[0], p.returncode)
+		assert set(said) == {b'EXTEND_TIMEOUT_USEC=21000000\nWATCHDOG=1'}
+		assert len(said) >= 3
+		assert p.returncode in (143, -signal.SIGTERM)
+	END
+	grep -q 'held fsync' "$TMP/said"
+	[ -n "$(dumps "$TMP/slow/n")" ]
+}
+
 flight_begin
 if [ ! -e /dev/fuse ]; then
 	echo "1..0 # SKIP needs FUSE"
@@ -203,6 +302,9 @@ done
 check "children are modest" children_are_modest
 touch "$TMP/enough"
 stop_recorder INT
+check "a log that cannot be opened yet" rotates_while_held
+check "the service manager is asked for time" asks_for_time
 check "a child that hangs" gives_up
 check "no room for a manifest" makes_room_for_manifest
+check "four children that hang" goes_on_with_four
 persistent_end

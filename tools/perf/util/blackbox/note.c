@@ -35,7 +35,7 @@
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
-#include "../flight/job.h"
+#include "../flight/child.h"
 #include "../flight/self.h"
 #include "../machine.h"
 #include "../persistent/persistent.h"
@@ -445,10 +445,10 @@ void blackbox__note(u64 id)
 
 static void run_keeper(const char *what, pid_t recorder)
 {
-	flight_job__be_child();
+	flight_child__begin();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != recorder)
 		_exit(1);
-	flight_job__close_from(STDERR_FILENO + 1);
+	flight_child__close_but(-1, -1);
 	quiet = true;
 	of_recorder = true;
 	_exit(note(what, RECORDER_EVERY) ? 1 : 0);

@@ -15,15 +15,28 @@
  * and is reused.
  *
  * A service manager that sets NOTIFY_SOCKET (systemd with Type=notify) has already detached
- * the process. It gets a datagram READY=1 instead, and STOPPING=1 at the end. The process
- * does not detach, and messages are not redirected. If it sets WATCHDOG_USEC as well, it
- * gets WATCHDOG=1 twice in that time, from the loop that reads the buffers.
+ * the process. It gets a datagram READY=1 instead, and STOPPING=1 when the recorder begins to
+ * end. The process does not detach, and messages are not redirected. If it sets WATCHDOG_USEC
+ * as well, it gets WATCHDOG=1 twice in that time, from the loop that reads the buffers. At the
+ * end the recorder may have to wait for a slow disk. It says so and asks for more time
+ * (EXTEND_TIMEOUT_USEC), and gives up by itself after --dump-timeout.
  *
  * SIGHUP opens OUT.log again, after it was renamed, and nothing else: what is in the memory
- * stays. The service manager is told of it as of a reload. Without --daemon, SIGHUP comes from
- * a terminal that is closed, and ends the recorder as SIGTERM does, with a last dump.
+ * stays. As the disk may hang, a child opens it:
+ *
+ *	recorder			child
+ *	----------------------------------------------------------------
+ *	SIGHUP: socketpair, fork	open OUT.log
+ *	reads buffers			send the file, or errno; add to hup_fd
+ *	hup_fd wakes it: take it	exit
+ *
+ * Until then messages go to the old file. If a child still hangs at the next SIGHUP, it is
+ * killed, and the next one tries. The service manager is told of it as of a reload. Without
+ * --daemon, SIGHUP comes from a terminal that is closed, and ends the recorder as SIGTERM does,
+ * with a last dump.
  */
 #include "daemon.h"
+#include "child.h"
 #include "../debug.h"
 #include "../time-utils.h"
 
@@ -53,6 +66,11 @@ static sig_atomic_t hup_came;
 static bool has_log;
 static u64 watchdog_interval;
 static u64 watchdog_due;
+static int log_fd = -1;
+static pid_t log_child;
+
+/* While it waits for its end, the recorder says so that often, in ns. */
+#define WAIT_INTERVAL	((u64)(10 * NSEC_PER_SEC))
 
 static char *name_of(const char *out, const char *suffix)
 {
@@ -196,33 +214,31 @@ static void print_to(int fd)
 	close(fd);
 }
 
-/* Return: 0, or a negative errno. Then messages go where they went before. */
+/* Return: the file, or a negative errno. */
 static int open_log(const char *out)
 {
 	char *path = name_of(out, ".log");
-	int fd, err = 0;
+	int fd;
 
 	if (!path)
 		return -ENOMEM;
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		err = -errno;
+		fd = -errno;
 	free(path);
-	if (!err)
-		print_to(fd);
-	return err;
+	return fd;
 }
 
 static void open_first_log(const char *out)
 {
-	int err = open_log(out), fd;
+	int fd = open_log(out);
 
 	has_log = true;
-	if (!err)
-		return;
-	/* It is the terminal that is waiting. */
-	pr_err("Cannot open %s.log: %s. Messages will be lost.\n", out, strerror(-err));
-	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		/* It is the terminal that is waiting. */
+		pr_err("Cannot open %s.log: %s. Messages will be lost.\n", out, strerror(-fd));
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	}
 	if (fd >= 0)
 		print_to(fd);
 }
@@ -289,19 +305,142 @@ int flight_daemon__watch(bool daemon)
 	return hup_fd;
 }
 
+/* A message with a file, or with a negative errno */
+union log_control {
+	struct cmsghdr	header;
+	char		room[CMSG_SPACE(sizeof(int))];
+};
+
+static void send_log(int fd, int file)
+{
+	union log_control control = {};
+	struct iovec iov = { .iov_base = &file, .iov_len = sizeof(file) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (file >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.header = (struct cmsghdr) {
+			.cmsg_len	= CMSG_LEN(sizeof(int)),
+			.cmsg_level	= SOL_SOCKET,
+			.cmsg_type	= SCM_RIGHTS,
+		};
+		memcpy(CMSG_DATA(&control.header), &file, sizeof(file));
+	}
+	sendmsg(fd, &msg, MSG_NOSIGNAL);
+}
+
+/* Return: 0, -EAGAIN if there is nothing yet, or another negative errno. */
+static int take_log(void)
+{
+	union log_control control = {};
+	int file = 0;
+	struct iovec iov = { .iov_base = &file, .iov_len = sizeof(file) };
+	struct msghdr msg = {
+		.msg_iov	= &iov,
+		.msg_iovlen	= 1,
+		.msg_control	= &control,
+		.msg_controllen	= sizeof(control),
+	};
+	ssize_t len = recvmsg(log_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (len < 0)
+		return -errno;
+	/* It was killed. */
+	if (len != sizeof(file))
+		return -ECHILD;
+	if (file < 0)
+		return file;
+	if (!CMSG_FIRSTHDR(&msg))
+		return -EMFILE;
+	memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(file));
+	print_to(file);
+	return 0;
+}
+
+static void run_log_child(const char *out, int fd)
+{
+	u64 one = 1;
+
+	flight_child__begin();
+	flight_child__close_but(fd, hup_fd);
+	send_log(fd, open_log(out));
+	/* If the counter is full, the recorder wakes up all the same. */
+	_exit(write(hup_fd, &one, sizeof(one)) < 0);
+}
+
+static void close_log_socket(void)
+{
+	if (log_fd >= 0)
+		close(log_fd);
+	log_fd = -1;
+}
+
+/* It has told all. */
+static void reap_log_child(void)
+{
+	if (log_child > 0 && log_fd < 0 && waitpid(log_child, NULL, WNOHANG))
+		log_child = 0;
+}
+
+/* One that hangs is left to init. */
+static void end_log_child(void)
+{
+	close_log_socket();
+	if (log_child > 0)
+		flight_child__kill(log_child);
+	log_child = 0;
+}
+
+static int begin_log_child(const char *out)
+{
+	int fds[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	fflush(NULL);
+	log_child = fork();
+	err = -errno;
+	if (!log_child)
+		run_log_child(out, fds[1]);
+	close(fds[1]);
+	if (log_child < 0) {
+		close(fds[0]);
+		log_child = 0;
+		return err;
+	}
+	log_fd = fds[0];
+	return 0;
+}
+
 static int reload(const char *out)
 {
 	char text[64];
 	int err = 0;
-	u64 count;
 
-	if (read(hup_fd, &count, sizeof(count)) != sizeof(count))
-		return 0;
 	scnprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 		  (u64)(rdclock() / NSEC_PER_USEC));
 	notify(text);
+	close_log_socket();
+	if (log_child > 0) {
+		kill(log_child, SIGKILL);
+		waitpid(log_child, NULL, WNOHANG);
+		log_child = 0;
+	}
 	if (has_log)
-		err = open_log(out);
+		err = begin_log_child(out);
+	if (!has_log || err)
+		notify("READY=1");
+	return err;
+}
+
+static int finish_reload(void)
+{
+	int err = take_log();
+
+	if (err == -EAGAIN)
+		return 0;
+	close_log_socket();
 	notify("READY=1");
 	return err;
 }
@@ -318,17 +457,57 @@ static int reload(const char *out)
 int flight_daemon__run(const char *out, u64 now, u64 *due)
 {
 	int err = 0;
+	u64 count;
 
+	/* Before the flag: the signal handler sets that first. */
+	if (hup_fd >= 0 && read(hup_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		pr_debug("eventfd: %m\n");
 	if (READ_ONCE(hup_came)) {
 		WRITE_ONCE(hup_came, 0);
 		err = reload(out);
+	} else if (log_fd >= 0) {
+		err = finish_reload();
 	}
+	reap_log_child();
 	if (watchdog_interval && now >= watchdog_due) {
 		notify("WATCHDOG=1");
 		watchdog_due = now + watchdog_interval;
 	}
 	*due = watchdog_interval ? watchdog_due : -1ULL;
 	return err;
+}
+
+/**
+ * flight_daemon__stop - the recorder begins to end
+ *
+ * From then on the service manager expects no WATCHDOG=1.
+ */
+void flight_daemon__stop(void)
+{
+	notify("STOPPING=1");
+	watchdog_due = 0;
+	end_log_child();
+}
+
+/**
+ * flight_daemon__wait - the recorder has not ended, and wants to be waited for
+ * @now: CLOCK_MONOTONIC in ns
+ * @time: at least that long from now, in ns
+ *
+ * Call this once a second, or before what takes no longer than @time.
+ */
+void flight_daemon__wait(u64 now, u64 time)
+{
+	char text[64];
+
+	if (now < watchdog_due && time < WAIT_INTERVAL)
+		return;
+	scnprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRIu64 "%s",
+		  (u64)((time + 2 * WAIT_INTERVAL) / NSEC_PER_USEC),
+		  watchdog_interval ? "\nWATCHDOG=1" : "");
+	notify(text);
+	watchdog_due = now + (watchdog_interval ? min(watchdog_interval, WAIT_INTERVAL) :
+			      WAIT_INTERVAL);
 }
 
 /**
@@ -339,7 +518,6 @@ void flight_daemon__end(const char *out)
 {
 	char *path = name_of(out, ".pid");
 
-	notify("STOPPING=1");
 	/* Remove the file before the lock is released: then it may belong to another daemon. */
 	if (path && pid_fd >= 0)
 		unlink(path);

@@ -38,7 +38,9 @@
  * printed by the next child as well (flight_job__say()), because the log may be on the same
  * disk, or its reader may be stopped. A child prints messages after it has reported, when
  * the recorder no longer waits for it. A child that has only messages does not access the
- * disk before. The recorder itself only opens the log, at SIGHUP.
+ * disk before. Another child opens the log at SIGHUP, see daemon.c.
+ *
+ * At its end the recorder waits for its last children, and tells the service manager so.
  *
  * With --max-dump-age each child that may access the disk removes dumps that are too old. If
  * there is no other work for that long, one is forked for it.
@@ -48,8 +50,7 @@
  *
  * If memory runs out, the child is killed first: the recorder still has the records, and can
  * fork another. The child closes all files of the recorder after it has copied what it
- * needs. Thus, if the recorder is killed and started again, a child that has not finished
- * holds neither sockets nor events of the old one.
+ * needs, see child.c.
  *
  * A dump is often wanted because too many tasks compete for the CPUs. From
  * flight_job__begin() on, the recorder and the child have a nice value of DUMP_NICE:
@@ -68,6 +69,8 @@
  * calls perf record's handler.
  */
 #include "job.h"
+#include "child.h"
+#include "daemon.h"
 #include "dump/dump.h"
 #include "dump/files.h"
 #include "dump/on-dump.h"
@@ -97,7 +100,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,49 +218,6 @@ static int gather(struct flight_job *job, const struct dump_request *request, u6
 	return nr >= 0 && (source->kernel || !in_kernel) ? 0 : -ENOMEM;
 }
 
-/* Of all children together; the recorder would be the largest process otherwise. */
-static void be_killed_first(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, "1000", 4) != 4)
-		pr_debug("/proc/self/oom_score_adj: %m\n");
-	if (fd >= 0)
-		close(fd);
-}
-
-static void close_between(unsigned int first, unsigned int last)
-{
-	unsigned int max = sysconf(_SC_OPEN_MAX);
-
-#ifdef SYS_close_range
-	if (first > last || !syscall(SYS_close_range, first, last, 0))
-		return;
-#endif
-	for (unsigned int fd = first; fd <= last && fd < max; fd++)
-		close(fd);
-}
-
-/**
- * flight_job__close_from - in a child of the recorder, close its files
- * @first: the lowest number of those that are closed
- */
-void flight_job__close_from(int first)
-{
-	close_between(first, ~0U);
-}
-
-/* But for the standard ones, the pipe, and what --on-dump needs: see above. */
-static void close_others(int fd)
-{
-	int other = max(on_dump__fd(), STDERR_FILENO);
-	int first = min(fd, other), second = max(fd, other);
-
-	close_between(STDERR_FILENO + 1, first - 1);
-	close_between(first + 1, second - 1);
-	close_between(second + 1, ~0U);
-}
-
 /* Messages do not wait for a disk that hangs. */
 static bool corrects(const struct flight_job *job, enum flight_job_kind kind)
 {
@@ -292,7 +251,7 @@ static int do_work(struct flight_job *job, enum flight_job_kind kind,
 	if (kind != FLIGHT_JOB_REST)
 		result->err = gather(job, request, until, &source);
 	if (fd >= 0)
-		close_others(fd);
+		flight_child__close_but(fd, on_dump__fd());
 	if (!corrects(job, kind))
 		return 0;
 	dump__remove_stale(job->opts->out);
@@ -331,28 +290,13 @@ static void print_messages(const struct flight_job *job, enum flight_job_kind ki
 		       strerror(-settle_err));
 }
 
-/**
- * flight_job__be_child - the first call of each child of the recorder
- *
- * Signals that tell the recorder something may be sent to all of its processes.
- */
-void flight_job__be_child(void)
-{
-	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	be_killed_first();
-}
-
 static void run_child(struct flight_job *job, enum flight_job_kind kind,
 		      const struct dump_request *request, u64 until, int fd)
 {
 	struct dump_result result = {};
 	int settle_err;
 
-	flight_job__be_child();
+	flight_child__begin();
 	settle_err = do_work(job, kind, request, until, &result, fd);
 	if (writen(fd, &result, sizeof(result)) != sizeof(result))
 		_exit(1);
@@ -634,8 +578,10 @@ static bool read_result(struct flight_job *job, struct dump_result *result)
 	struct pollfd pfd = { .fd = job->fd, .events = POLLIN };
 
 	while (!flight_job__has_ended(job, rdclock()) &&
-	       poll(&pfd, 1, MSEC_PER_SEC) <= 0)
-		;
+	       poll(&pfd, 1, MSEC_PER_SEC) <= 0) {
+		if (job->opts->daemon)
+			flight_daemon__wait(rdclock(), NSEC_PER_SEC);
+	}
 	return poll(&pfd, 1, 0) > 0 && readn(job->fd, result, sizeof(*result)) == sizeof(*result);
 }
 

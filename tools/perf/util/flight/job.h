@@ -107,7 +107,5 @@ void flight_job__end(struct flight_job *job, struct dump_result *result);
 void flight_job__drain(struct flight_job *job);
 void flight_job__exit(struct flight_job *job);
 void flight_job__watch_workload(pid_t workload);
-void flight_job__be_child(void);
-void flight_job__close_from(int first);
 
 #endif /* __PERF_FLIGHT_JOB_H */

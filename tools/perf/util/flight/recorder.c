@@ -86,6 +86,9 @@
 /* How often triggers may be the reason for a pass. A half-full buffer is one at any time. */
 #define LEAST_INTERVAL		((u64)(5 * NSEC_PER_MSEC))
 
+/* What --combine may take at the end, before the service manager is to be impatient. */
+#define TIME_TO_COMBINE		((u64)(600 * NSEC_PER_SEC))
+
 /* Times are CLOCK_MONOTONIC in ns. */
 struct flight_recorder {
 	const struct flight_opts	*opts;
@@ -497,6 +500,8 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 		return 0;
 
 	fr->finished = true;
+	if (fr->opts->daemon)
+		flight_daemon__stop();
 	fr->store.closed = true;
 	/* Hits since the last pass are swallowed, or merged into the last dump. */
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
@@ -524,6 +529,9 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 		}
 	}
 	flight_job__drain(&fr->job);
+	flight_self__end(&fr->self);
+	if (fr->combine && fr->opts->daemon)
+		flight_daemon__wait(rdclock(), TIME_TO_COMBINE);
 	if (fr->combine)
 		err = flight_combine(fr->opts->out, fr->opts->keep);
 	/* The lists of the dumps have become that of the file: add what they did not have. */

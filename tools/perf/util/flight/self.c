@@ -24,6 +24,7 @@
  * The manifest states the method, and the number of samples of the recorder in a dump.
  */
 #include "self.h"
+#include "child.h"
 #include "options.h"
 #include "../event.h"
 #include "../evlist.h"
@@ -122,6 +123,19 @@ int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 	else
 		self->way = knows_its_pid() ? "filtered" : "recorded";
 	return strcmp(self->way, "filtered") ? 0 : filter(evlist, self->pid, tids, nr);
+}
+
+/**
+ * flight_self__end - end what the recorder has started for itself
+ * @self: the recorder
+ *
+ * perf record waits for its workload next, by wait().
+ */
+void flight_self__end(struct flight_self *self)
+{
+	if (self->keeper)
+		flight_child__kill(self->keeper);
+	self->keeper = 0;
 }
 
 static bool is_in_interrupt(const struct perf_sample *sample)

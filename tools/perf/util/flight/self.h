@@ -31,6 +31,7 @@ struct flight_self {
 
 int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 		      struct evlist *evlist, const pid_t *tids, int nr);
+void flight_self__end(struct flight_self *self);
 size_t flight_self__drop(struct flight_self *self, struct evlist *evlist, void *buf, size_t size);
 
 #endif /* __PERF_FLIGHT_SELF_H */

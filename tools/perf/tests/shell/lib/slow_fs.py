@@ -13,10 +13,14 @@ line "held OPERATION" is printed. Operations: see NAMES.
 With "OPERATION ERROR N", such as "write EIO 2", that operation returns the error, but for the
 first N of them; with "OPERATION ERROR TEXT", the first one at a file with TEXT in its name. After
 that CONTROL is empty, and the line "failed OPERATION" is printed.
+
+With "hang", requests are taken and not answered, as long as CONTROL says so: not even SIGKILL
+ends who waits for such an answer. For each, the line "hanging OPERATION" is printed.
 """
 import ctypes
 import errno
 import os
+import select
 import stat
 import struct
 import sys
@@ -199,32 +203,56 @@ class SlowFs:
         except FileNotFoundError:
             return 0
 
+    def hangs(self):
+        """Is nothing to be answered now?"""
+        try:
+            with open(self.control, encoding='utf-8') as f:
+                return f.read().split() == ['hang']
+        except FileNotFoundError:
+            return False
+
     def serve(self, fd):
         """Until it is unmounted"""
+        waiting = []
         while True:
+            hangs = self.hangs()
+            while waiting and not hangs:
+                self.reply(fd, waiting.pop(0))
+            if hangs and not select.select([fd], [], [], 0.05)[0]:
+                continue
             try:
                 request = os.read(fd, 1 << 18)
             except OSError as e:
                 if e.errno in (errno.EINTR, errno.ENOENT, errno.EAGAIN):
                     continue
                 return
-            _, opcode, unique, node_id = struct.unpack_from('<2I2Q', request)
+            opcode = struct.unpack_from('<2I', request)[1]
             if opcode in NO_REPLY:
                 continue
-            self.hold(opcode)
-            error, out = -self.fail(opcode, node_id), b''
-            try:
-                if not error:
-                    out = self.answer(opcode, node_id, request[40:])
-            except KeyError:
-                error = -errno.ENOENT
-            except OSError as e:
-                error = -e.errno
-            try:
-                os.write(fd, struct.pack('<IiQ', 16 + len(out), error, unique) + out)
-            except OSError:
-                # Whoever asked was killed meanwhile.
-                pass
+            # It may have been written while this was waited for.
+            if self.hangs():
+                waiting.append(request)
+                print('hanging', NAMES.get(opcode), flush=True)
+            else:
+                self.reply(fd, request)
+
+    def reply(self, fd, request):
+        """Do what is asked for, when it is time"""
+        _, opcode, unique, node_id = struct.unpack_from('<2I2Q', request)
+        self.hold(opcode)
+        error, out = -self.fail(opcode, node_id), b''
+        try:
+            if not error:
+                out = self.answer(opcode, node_id, request[40:])
+        except KeyError:
+            error = -errno.ENOENT
+        except OSError as e:
+            error = -e.errno
+        try:
+            os.write(fd, struct.pack('<IiQ', 16 + len(out), error, unique) + out)
+        except OSError:
+            # Whoever asked was killed meanwhile.
+            pass
 
 
 def main():
