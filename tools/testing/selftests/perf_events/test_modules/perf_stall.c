@@ -12,6 +12,7 @@
  *	softirq		a timer of its CPU spins, in a softirq, and the writer sleeps meanwhile
  *	handler		the handler of an interrupt of its CPU spins, and the writer sleeps
  *	storm		a timer of its CPU spins in a softirq for 0.7 ms of each, and it sleeps
+ *	oops		it writes to an address that is not mapped, at once: no detector waits
  *
  * The write returns when the time is over. The interrupt belongs to no device: a timer raises
  * it, and the kernel handles it as any other.
@@ -169,6 +170,12 @@ static void stall_storm(unsigned int ms)
 	destroy_hrtimer_on_stack(&s.hrtimer);
 }
 
+static void stall_oops(unsigned int ms)
+{
+	/* Below the first page that a task can map */
+	WRITE_ONCE(*(u8 *)8, 0);
+}
+
 static const struct {
 	const char	*name;
 	void		(*stall)(unsigned int ms);
@@ -180,6 +187,7 @@ static const struct {
 	{ "softirq",	stall_softirq },
 	{ "handler",	stall_in_handler },
 	{ "storm",	stall_storm },
+	{ "oops",	stall_oops },
 };
 
 static ssize_t stall_write(struct file *file, const char __user *ubuf, size_t size, loff_t *pos)
