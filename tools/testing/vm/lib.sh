@@ -75,8 +75,9 @@ run_logged()
 	say "$label: done in $((SECONDS - start)) s"
 }
 
-# qmp COMMAND...: each the name of a QMP command, and its arguments; the socket is $OUT/qmp
-qmp()
+# qmp_answers COMMAND...: each the name of a QMP command, and its arguments; the socket is
+# $OUT/qmp
+qmp_answers()
 {
 	local command
 	{
@@ -84,5 +85,10 @@ qmp()
 		for command; do
 			echo "{\"execute\": \"${command%% *}\", \"arguments\": {${command#* }}}"
 		done
-	} | timeout 300 socat -t 100 - "UNIX-CONNECT:$OUT/qmp" >>"$OUT/qmp.log"
+	} | timeout 300 socat -t 100 - "UNIX-CONNECT:$OUT/qmp"
+}
+
+qmp()
+{
+	qmp_answers "$@" >>"$OUT/qmp.log"
 }

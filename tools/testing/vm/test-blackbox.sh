@@ -11,13 +11,15 @@
 # The boots, and how each of them ends:
 #
 #	1  panic in a task		box.0 is written, and spare.0, which is no death
-#	2  reset from outside		box.1; QEMU saves the memory at this moment
+#	2  reset from outside		box.1
 #	3  orderly restart		both are full: no session; box.1 is released
 #	4  orderly restart		box.1
 #	5  panic in an NMI		box.1 again; box.0 is released
 #	6  triple fault			box.0
 #	7  panic, and what comes after	sessions are placed by perf, after a release
 #	8  the end
+#
+# At each death QEMU pauses the machine, saves the half of the region, and resets it then.
 #
 # In the last one, blackbox_late acts between the last act of the kernel and the stop of its CPU.
 # Emulation on one thread lets each CPU run for a tenth of a second: the time in between is made
@@ -384,6 +386,13 @@ ask()
 	return 1
 }
 
+# The image of this boot is to be saved at the next reset, whatever causes it.
+watch_death()
+{
+	ask watch "$(dmesg |
+		sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p" | tail -n1)"
+}
+
 reserve_errors()
 {
 	says "There is no region 'hidden' for persistent sessions: boot with reserve_mem=" \
@@ -546,6 +555,7 @@ boot_1()
 
 death_1()
 {
+	watch_death
 	start_load 1
 	echo c >/proc/sysrq-trigger
 }
@@ -553,6 +563,7 @@ death_1()
 boot_2()
 {
 	tap_run "panic: the records are whole, up to the end" finds 0 1 dead
+	tap_run "panic: the image is the memory at that moment" is_same box.0 "$OUT/memory"
 	tap_run "panic: the reason and the tasks are told" tells_death "sysrq triggered crash"
 	tap_run "panic: the death is the end" ends_with_death
 	tap_run "panic: the buffers are paused before the message" pauses_first
@@ -569,8 +580,9 @@ boot_2()
 
 death_2()
 {
+	watch_death
 	start_load 2
-	ask reset "$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")"
+	ask reset
 	sleep 600
 }
 
@@ -607,6 +619,7 @@ boot_5()
 
 death_5()
 {
+	watch_death
 	start_load 5
 	ask nmi
 	sleep 600
@@ -615,6 +628,8 @@ death_5()
 boot_6()
 {
 	tap_run "panic in an NMI: the records are whole, up to the end" finds 1 5 dead
+	tap_run "panic in an NMI: the image is the memory at that moment" \
+		is_same box.1 "$OUT/memory"
 	tap_run "panic in an NMI: the reason and the tasks are told" tells_death "NMI"
 	tap_run "panic in an NMI: the death is the end" ends_with_death
 	tap_run "panic in an NMI: the buffers are paused before the message" pauses_first
@@ -624,6 +639,7 @@ boot_6()
 
 death_6()
 {
+	watch_death
 	start_load 6
 	perf data note -q box
 	echo b >/proc/sysrq-trigger
@@ -632,6 +648,7 @@ death_6()
 boot_7()
 {
 	tap_run "triple fault: the records are whole, up to the end" finds 0 6 live
+	tap_run "triple fault: the image is the memory at that moment" is_same box.0 "$OUT/memory"
 	tap_run "triple fault: there is no reason" tells_no_death
 	tap_run "triple fault: the buffers were not paused" pauses_nothing
 	tap_run "triple fault: tasks have the names of the notes" names_by_notes box.0
@@ -645,6 +662,7 @@ boot_7()
 
 death_7()
 {
+	watch_death
 	"$SELFTESTS/blackbox_late" box >/tmp/late 2>&1 &
 	eventually grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
 	echo $BASHPID >/sys/fs/cgroup/older-than-session/cgroup.procs
@@ -659,6 +677,7 @@ boot_8()
 	local live
 	live=$(holding live)
 	tap_run "panic, after which sessions are thawed and ended" keeps_late "$live"
+	tap_run "its image is the memory at the reset" is_same "$live" "$OUT/memory"
 	tap_run "its records are whole, and no record is newer" ends_with_death mono
 	tap_run "perf recovers the session that perf has placed, with names" recovers_placed "$live"
 	tap_run "and the cgroup that is older than the session" names_cgroups
@@ -738,25 +757,48 @@ guest()
 	fi
 }
 
+# await STATE: until the machine is in it; false if QEMU has ended
+await()
+{
+	local state
+	while sleep 0.3; do
+		state=$(qmp_answers "query-status " |
+			sed -nE 's/.*"status": "([^"]*)".*/\1/p')
+		[ "$state" != "$1" ] || return 0
+		[ -n "$state" ] || return 1
+	done
+}
+
+# A reset pauses the machine, the image at the address $1 is saved, and the reset takes place.
+save_at_reset()
+{
+	await shutdown || return
+	qmp "pmemsave \"val\": $(($1)), \"size\": $((4 << 20)), \"filename\": \"$OUT/memory\"" \
+		'set-action "reboot": "reset", "shutdown": "poweroff"' "system_reset "
+	await prelaunch || return
+	qmp "cont "
+}
+
 # Do what the guest asks for.
 serve()
 {
-	local line word what save
+	local line word what
 	while read -r line; do
 		[[ $line == "@host "* ]] || { printf '%s\n' "$line"; continue; }
 		read -r word what word <<<"${line%$'\r'}"
 		case $what in
-		reset)
-			save="\"val\": $((word)), \"size\": $((4 << 20))"
-			save+=", \"filename\": \"$OUT/memory\""
-			qmp "stop " "pmemsave $save" "system_reset " "cont "
+		watch)
+			rm -f "$OUT/memory"
+			qmp 'set-action "reboot": "shutdown", "shutdown": "pause"'
+			save_at_reset "$word" </dev/null &
 			;;
+		reset) qmp "system_reset " ;;
 		save)
 			qmp "stop " "pmemsave \"val\": 0, \"size\": $((MACHINE_MIB << 20)), \
 				\"filename\": \"$OUT/memory\"" "cont "
 			;;
 		nmi) qmp "inject-nmi " ;;
-		stop) qmp "set-action \"reboot\": \"shutdown\"" ;;
+		stop) qmp 'set-action "reboot": "shutdown", "shutdown": "poweroff"' ;;
 		esac
 		touch "$OUT/answer"
 	done

@@ -5,11 +5,14 @@
 # next boot recovers each time. Every second time, sessions are made, claimed, frozen and
 # thawed meanwhile, notes are stored, and images of earlier boots are read (blackbox_churn).
 #
+# At each death QEMU pauses the machine and saves the image. The next boot finds just these bytes.
+#
 # usage: torture-deaths.sh		on the host
 #	 torture-deaths.sh guest	in the guest
 #
 # DEATHS=100 SEED=1: how many, and where the random numbers begin. KINDS: the ways, of those in
-# death(). VARIANT=debug has LKDTM, and no detector of lockups.
+# death(); each of them comes once before one is drawn again. VARIANT=debug has LKDTM, and no
+# detector of lockups.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/test-blackbox.sh
 . "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
@@ -21,7 +24,7 @@ VARIANT=${VARIANT:-patched}
 if [ "$VARIANT" = debug ]; then
 	KINDS=${KINDS:-panic nmi triple reset oops bug irq}
 else
-	KINDS=${KINDS:-panic nmi triple reset lockup}
+	KINDS=${KINDS:-panic nmi triple reset lockup oops}
 fi
 BOOTS=$((DEATHS + 1))
 PROVOKE=/sys/kernel/debug/provoke-crash
@@ -45,10 +48,20 @@ param()
 # kind NUMBER: how boot NUMBER ends
 kind()
 {
-	local kinds
+	local kinds i j swap
 	read -ra kinds <<<"$KINDS"
 	RANDOM=$((SEED * 1000 + $1))
-	echo "${kinds[RANDOM % ${#kinds[@]}]}"
+	if (($1 > ${#kinds[@]})); then
+		echo "${kinds[RANDOM % ${#kinds[@]}]}"
+		return
+	fi
+	# At first all of them, in an order that depends on SEED alone
+	RANDOM=$((SEED * 1000))
+	for ((i = ${#kinds[@]} - 1; i > 0; i--)); do
+		j=$((RANDOM % (i + 1)))
+		swap=${kinds[i]} kinds[i]=${kinds[j]} kinds[j]=$swap
+	done
+	echo "${kinds[$1 - 1]}"
 }
 
 # The only image of a death that was not released
@@ -118,7 +131,7 @@ survives()
 	image=$(dead)
 	echo "$image"
 	[ "$(wc -w <<<"$image")" = 1 ] && is_whole "$image" "$1" && fits "$2" || return 1
-	[ "$2" != reset ] || is_same "$image" "$OUT/memory" || return 1
+	is_same "$image" "$OUT/memory" || return 1
 	recovers_all "$image" && [ -z "$(dead)" ]
 }
 
@@ -129,6 +142,13 @@ lock_up()
 	sysctl -qw kernel.soft_watchdog=0 kernel.nmi_watchdog=1 kernel.watchdog_thresh=1 \
 		kernel.hardlockup_panic=1 kernel.watchdog=1
 	taskset 2 sh -c 'echo irqs 20000 >/dev/perf_stall'
+}
+
+# Of the task that writes
+oops()
+{
+	insmod "$BUILD/$VARIANT/test_modules/perf_stall.ko"
+	echo oops 0 >/dev/perf_stall
 }
 
 boot()
@@ -149,8 +169,7 @@ boot()
 
 death()
 {
-	local address
-	address=$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")
+	watch_death
 	start_load "$1"
 	perf data note -q box
 	if (($1 % 2)); then
@@ -168,9 +187,9 @@ death()
 	panic) echo c >/proc/sysrq-trigger ;;
 	nmi) ask nmi ;;
 	triple) echo b >/proc/sysrq-trigger ;;
-	reset) ask reset "$address" ;;
+	reset) ask reset ;;
 	lockup) lock_up ;;
-	oops) echo EXCEPTION >"$PROVOKE"/DIRECT ;;
+	oops) oops ;;
 	bug) echo BUG >"$PROVOKE"/DIRECT ;;
 	# Of a device: there is no do_IRQ() on x86 any more, which INT_HARDWARE_ENTRY probes.
 	irq) echo PANIC >"$PROVOKE"/INT_HW_IRQ_EN ;;
