@@ -6,7 +6,8 @@
 #
 # usage: test-blackbox.sh		on the host
 #	 test-blackbox.sh tools		on the host: which commands read what is recovered
-#	 test-blackbox.sh guest		in the guest; "guest tools" likewise
+#	 test-blackbox.sh kexec		on the host: kexec into a kernel with a larger region
+#	 test-blackbox.sh guest		in the guest; "guest tools" and "guest kexec" likewise
 #
 # The boots, and how each of them ends:
 #
@@ -25,7 +26,8 @@
 # Emulation on one thread lets each CPU run for a tenth of a second: the time in between is made
 # longer than that by printk_delay.
 #
-# With "tools" there are two: a panic, and the end.
+# With "tools" there are two: a panic, and the end. With "kexec" there are three: a panic, kexec,
+# and the end.
 #
 # The results are in a file of the host's, as a machine that dies loses what it is about to
 # print. The guest asks the host for what only the host can do, by lines that begin with
@@ -67,8 +69,18 @@ WAITS+=,raw_syscalls:sys_enter,raw_syscalls:sys_exit
 if [[ " $* " == *" tools "* ]]; then
 	BOOTS=2 SCENE=tools_
 	PARAMS=(
-		reserve_mem=16M:4096:box
+		reserve_mem=24M:4096:box
 		"perf_persistent=waits:$WAITS:256K@box"
+		nokaslr
+	)
+fi
+
+if [[ " $* " == *" kexec "* ]]; then
+	BOOTS=3 SCENE=kexec_
+	# shellcheck disable=SC2054 # the commas are the parameters'
+	PARAMS=(
+		reserve_mem=8M:4096:box
+		perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
 		nokaslr
 	)
 fi
@@ -737,6 +749,70 @@ tools_boot_2()
 	ask stop
 }
 
+# As the one that the test machine was booted with
+make_initrd()
+{
+	local root=/tmp/root
+	mkdir -p $root
+	cp "$BUILD/vm/init" $root/init
+	cp /run/vm/cmd $root/cmd
+	env | grep -E '^(PATH|HOME|TERM|LANG|TOP|VARIANT|ACCEL|SMP|TEST_MACHINE|OUT)=' >$root/job
+	(cd $root && find . | cpio -o -H newc --quiet -R 0:0) >/tmp/initrd
+}
+
+kexec_boot_1()
+{
+	tap_run "the session records in the region" is_recording
+}
+
+kexec_death_1()
+{
+	watch_death
+	start_load 1
+	echo c >/proc/sysrq-trigger
+}
+
+# The same kernel, with a region of twice the size
+loads_next()
+{
+	local words
+	words=$(sed 's/reserve_mem=8M:/reserve_mem=24M:/' /proc/cmdline)
+	make_initrd && kexec -l --mem-max=0x40000000 "$BUILD/${VARIANT:-patched}/bzImage" --initrd=/tmp/initrd \
+		--append="$words" &&
+		[ "$(cat /sys/kernel/kexec_loaded)" = 1 ]
+}
+
+kexec_boot_2()
+{
+	tap_run "panic: the records are whole, up to the end" finds 0 1 dead
+	tap_run "this boot records in the other half" is_recording
+	tap_run "the next kernel is loaded" loads_next
+}
+
+kexec_death_2()
+{
+	start_load 2
+	kexec -e
+}
+
+is_larger()
+{
+	grep 'reserve_mem=24M:' /proc/cmdline && [ "$(cat $DEVICE/sessions/box/state)" = 0 ] &&
+		dmesg | grep "perf_persistent: region 'box': recording to 12288 KiB"
+}
+
+kexec_boot_3()
+{
+	tap_run "kexec: this boot records in a larger region" is_larger
+	tap_run "kexec: perf ctl lists the death, and its own end is none" \
+		lists "box.0 yes dead" "box.1 no clean"
+	tap_run "kexec: the records are whole, up to the end" finds 0 1 dead
+	tap_run "kexec: the image is the memory at the death" is_same box.0 "$OUT/memory"
+	tap_run "kexec: perf recovers each record" recovers
+	tap_run "kexec: the death is released" release box.0
+	ask stop
+}
+
 guest()
 {
 	local boot
@@ -827,7 +903,7 @@ host()
 if [ "${1-}" = guest ]; then
 	guest
 else
-	OUT=${OUT:-$BUILD/out/blackbox${SCENE:+-tools}}
+	OUT=${OUT:-$BUILD/out/blackbox${SCENE:+-${SCENE%_}}}
 	export OUT TIMEOUT=${TIMEOUT:-1100}
 	host
 fi
