@@ -13,7 +13,10 @@
 #
 #	1  panic in a task	the crash kernel starts, in memory of its own
 #	2  reset		that is the crash kernel: it saves the memory
-#	3  the end		the image in the region is read
+#	3  oops in a task	the image in the region is read; the crash kernel starts again,
+#				by oops_end() and without a panic()
+#	4  reset		that is the crash kernel
+#	5  the end		the image of the oops is read
 #
 # The crash kernel is the same kernel with the same init. Its command line is that of the first
 # one, with reserve_mem= and perf_persistent=: a crash kernel must leave the region alone.
@@ -24,7 +27,7 @@ set -uo pipefail
 . "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
 
 # shellcheck disable=SC2034 # test-blackbox.sh uses these
-BOOTS=3 MACHINE_MIB=640
+BOOTS=5 MACHINE_MIB=640
 # shellcheck disable=SC2034,SC2054 # the commas are the parameters'
 PARAMS=(
 	crashkernel=160M
@@ -37,12 +40,7 @@ declare -A COMPRESSION=([c]=zlib [l]=lzo [p]=snappy [z]=zstd)
 
 load_crash_kernel()
 {
-	local root=/tmp/root
-	mkdir -p $root
-	cp "$BUILD/vm/init" $root/init
-	cp /run/vm/cmd $root/cmd
-	env | grep -E '^(PATH|HOME|TERM|LANG|TOP|VARIANT|ACCEL|SMP|TEST_MACHINE|OUT)=' >$root/job
-	(cd $root && find . | cpio -o -H newc --quiet -R 0:0) >/tmp/initrd || return 1
+	make_initrd || return 1
 	kexec -p "$BUILD/$VARIANT/bzImage" --initrd=/tmp/initrd \
 		--append="$(cat /proc/cmdline) nr_cpus=1" &&
 		[ "$(cat /sys/kernel/kexec_crash_loaded)" = 1 ]
@@ -139,13 +137,51 @@ boot_3()
 	tap_run "panic: the reason and the tasks are told" tells_death "sysrq triggered crash"
 	tap_run "panic: perf recovers each record" recovers
 	cat $LAST/box.0 >"$OUT/image"
+	tap_run "the other half is used" is_recording
+	tap_run "the first death is released" release box.0
+	tap_run "the notes are stored again" perf data note -q box
+	tap_run "a crash kernel is loaded again" load_crash_kernel
+}
+
+# panic_on_oops is set: each oops starts the crash kernel.
+death_3()
+{
+	start_load 3
+	insmod "$BUILD/$VARIANT/test_modules/perf_stall.ko"
+	exec bash -c 'echo oops 0 >/dev/perf_stall'
+}
+
+boot_4()
+{
+	tap_run "oops: the crash kernel runs" is_crash_kernel
+	tap_run "oops: the vmcore is saved" cp /proc/vmcore "$OUT/dump.oops"
+}
+
+unset -f death_4
+
+# The death is of kind 2: there was no panic().
+tells_oops()
+{
+	if ! grep -E '^death kind 2 .* comm bash .* reason Oops$' /tmp/text ||
+	   ! grep -qE '^task [0-9]+ [0-9]+ load$' /tmp/text; then
+		grep -E '^(death|task)' /tmp/text
+		return 1
+	fi
+}
+
+boot_5()
+{
+	tap_run "oops: the records are whole, up to the end" finds 1 3 dead
+	tap_run "oops: what it was about is the reason, and there was no panic" tells_oops
+	tap_run "oops: the death is the end" ends_with_death
+	cat $LAST/box.1 >"$OUT/image.oops"
 	ask stop
 }
 
-# recovered FILE: what perf recovers of it on the host
+# recovered FILE [OPTION...]: what perf recovers of it on the host
 recovered()
 {
-	"$BUILD/patched/bin/perf" data recover -q -f --session box -o "$OUT/$1.data" "$OUT/$1"
+	"$BUILD/patched/bin/perf" data recover -q "${@:2}" --session box -o "$OUT/$1.data" "$OUT/$1"
 }
 
 recovered_plain()
@@ -178,7 +214,7 @@ has_messages()
 # The recording, and what is said of it
 is_same_death()
 {
-	recovered "$1" && cmp "$OUT/image.data" "$OUT/$1.data" &&
+	recovered "$1" -f && cmp "$OUT/image.data" "$OUT/$1.data" &&
 		is_told_alike image.data "$1.data"
 }
 
@@ -241,10 +277,23 @@ compare()
 	done
 }
 
+# The same of the vmcore and of the region, with the oops as the reason
+is_same_oops()
+{
+	recovered image.oops && recovered dump.oops &&
+		cmp "$OUT/image.oops.data" "$OUT/dump.oops.data" &&
+		is_told_alike image.oops.data dump.oops.data &&
+		jq -r .reason "$OUT/dump.oops.data.json" | grep -x Oops &&
+		"$BUILD/base/bin/perf" script -i "$OUT/dump.oops.data" -F comm,event,trace \
+			>"$OUT/oops.txt" 2>/dev/null &&
+		grep -m1 '^ *load .*raw_syscalls:sys_enter' "$OUT/oops.txt" &&
+		grep -m1 message-3- "$OUT/oops.txt"
+}
+
 reads()
 {
 	local samples
-	tap_run "the region after the reboot is recovered" recovered image
+	tap_run "the region after the reboot is recovered" recovered image -f
 	samples=$("$BUILD/base/bin/perf" script -i "$OUT/image.data" -F event 2>/dev/null | wc -l)
 	tap_run "it has samples" test "$samples" -gt 1000
 	compare "the same records" is_same_death memory \
@@ -256,6 +305,7 @@ reads()
 	tap_run "plain ends with the death" ends_with_its_death
 	compare "plain: the same records" is_same_plain memory \
 		dump.{zlib,lzo,snappy,zstd,core,flat,flat-core}
+	tap_run "oops: the vmcore and the region give the same records" is_same_oops
 	tap_end
 }
 
