@@ -48,6 +48,18 @@ field()
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])' "$@"
 }
 
+# cpus CPU OLDEST NEWEST SAMPLES...: what the manifest says of each CPU
+cpus()
+{
+	python3 - >told <<-'EOF'
+		import json
+		for cpu in json.load(open("out.json"))["cpus"]:
+		    print(*(cpu[name] for name in ("cpu", "oldest", "newest", "events")))
+	EOF
+	[ "$(xargs <told)" = "$*" ] || fail "the CPUs in the manifest: $(cat told)"
+	rm told
+}
+
 only()
 {
 	[ "$(echo *)" = "$*" ] || fail "files: $(ls -A)"
@@ -68,6 +80,7 @@ test_recording()
 	[ "$(field reason out.json)" = 'Fatal exception' ] || fail "the reason in the manifest"
 	[ "$(field events out.json)" = 400 ] || fail "the samples in the manifest"
 	[ "$(field trigger_time out.json)" = 6.0 ] || fail "the time in the manifest"
+	cpus 0 5.0 5.199 200 1 5.000000001 5.199000001 200
 
 	"$READER" script -i out -F comm,tid,cpu,time,ip >text 2>/dev/null || fail "$READER script"
 	[ "$(wc -l <text)" = 400 ] || fail "samples: $(wc -l <text)"
