@@ -54,6 +54,22 @@ MOST_BYTES = 8 << 20
 # Of findings on the page, and of characters of a sentence
 MOST_FINDINGS = 100
 MOST_WORDS = 4000
+
+# Of the manifests of perf data recover: why bytes of ring buffers were dropped
+DROPPED = {'in_flight': 'they were being written at the death',
+           'overwritten': 'records in flight had overwritten them',
+           'partial': 'newer records had overwritten their end',
+           'size': 'no record has the size that is in their place',
+           'type': 'records of an unknown type',
+           'id': 'records with the id of no event',
+           'cpu': 'records of another CPU',
+           'time': 'records whose time is out of order',
+           'body': 'records with a length or a string that exceeds them'}
+# and counts of what is damaged
+DAMAGED = {'damaged': 'sessions or the death', 'tasks_damaged': 'the table of tasks',
+           'events_damaged': 'events', 'buffers_damaged': 'ring buffers',
+           'notes_damaged': 'parts of the notes', 'notes_dropped': 'records in the notes'}
+
 # They say since when a task can run.
 WAKEUPS = ('sched:sched_waking', 'sched:sched_wakeup', 'sched:sched_wakeup_new')
 SWITCH = 'sched:sched_switch'
@@ -862,13 +878,13 @@ class Figures:
                          'are unknown.' % self.machine.name)
         if lost:
             notes.append('%d records were lost: a ring buffer of the kernel was full.' % lost)
-        if given_up:
+        if given_up and not self.image():
             notes.append('%d bytes were lost: they were overwritten while they were read.'
                          % given_up)
         if self.machine.manifest.get('unresolved'):
             notes.append('%d samples belong to unknown tasks.'
                          % self.machine.manifest['unresolved'])
-        notes += self.frozen()
+        notes += self.frozen() + self.recovered()
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
                          'CPU are unknown: record it without -F and -c, beside cpu-clock/freq=99/.')
@@ -901,6 +917,33 @@ class Figures:
         if isinstance(lost, int):
             note += '; %d later records were refused' % lost
         return [note + '.']
+
+    def image(self):
+        """What the manifest says of the image, if the recording is that of a dead machine"""
+        image = self.machine.manifest.get('image')
+        return image if isinstance(image, dict) else {}
+
+    def recovered(self):
+        """What of the image of a dead machine is not in the recording, and why"""
+        image, manifest = self.image(), self.machine.manifest
+        if not image:
+            return []
+        dropped = manifest.get('dropped')
+        dropped = [d for d in (dropped if isinstance(dropped, list) else [])
+                   if isinstance(d, dict) and isinstance(d.get('bytes'), int)]
+        notes = ['%d bytes of the ring buffers were dropped: %s.' % (
+            d['bytes'], DROPPED.get(str(d.get('reason')), d.get('reason'))) for d in dropped]
+        counts = {**{name: manifest.get(name) for name in DAMAGED}, **image}
+        damaged = ['%s (%d)' % (what, counts[name]) for name, what in DAMAGED.items()
+                   if isinstance(counts[name], int) and counts[name] > 0]
+        if damaged:
+            notes.append('Damaged in the image, and left out: %s.' % ', '.join(damaged))
+        if image.get('tasks_left_out') is True:
+            notes.append('Not all tasks that were alive at the death are in the image: '
+                         'some names may be missing.')
+        if image.get('truncated') is True:
+            notes.append('The file with the image ended before the image did.')
+        return notes
 
     def all(self):
         return {

@@ -98,6 +98,61 @@ test_recording()
 	rm -f out* text kallsyms
 }
 
+# tells NOTE...: these notes are in all that the incident report writes
+tells()
+{
+	local note
+	perf script report incident -i out -o out.html >text 2>log || fail "the incident report"
+	perf script report incident -i out --json >figures 2>log || fail "the figures"
+	for note; do
+		grep -qxF "Note: $note" text || fail "the summary does not say '$note': $(cat text)"
+		grep -qF "\"$note\"" out.html || fail "the page does not say '$note'"
+		python3 - "$note" <<-'EOF' || fail "the figures do not say '$note'"
+			import json, sys
+			sys.exit(sys.argv[1] not in json.load(open("figures"))["notes"])
+		EOF
+	done
+}
+
+# The reader of the report learns what is missing.
+test_incident()
+{
+	local names='Not all tasks that were alive at the death are in the image'
+	local damaged='Damaged in the image, and left out:'
+	local dropped='16 bytes of the ring buffers were dropped'
+
+	# It is another topic's.
+	if [ ! -e "$(perf --exec-path)/scripts/python/incident.py" ]; then
+		echo "no incident report: that it tells of damage is not tested"
+		return
+	fi
+
+	"$MAKE" --sessions one,two --size 524288 --samples 400 --tasks-left-out \
+		--flip sessions:1 --flip notes:0 --flip buffers:1 >image
+	perf data recover -q -o out image >log 2>&1 || fail "a damaged image"
+	# The buffer of CPU 0 has room for 341 records and a third.
+	cpus 0 5.059 5.399 341
+	tells "$dropped: newer records had overwritten their end." \
+		"$damaged sessions or the death (1), ring buffers (1), parts of the notes (1)." \
+		"$names: some names may be missing."
+	! grep -q 'while they were read' text out.html || fail "nobody read the ring buffers"
+
+	# Neither a page nor a terminal obeys a manifest.
+	sed -i 's/"partial"/"<b>\\u001b[2J"/' out.json
+	tells "$names: some names may be missing."
+	grep -q "^Note: $dropped: <b>\\\\x1b\\[2J\.\$" text || fail "the reason: $(cat text)"
+	! grep -q '<b>' out.html || fail "the reason is HTML"
+
+	"$MAKE" --flip tasks:0 >image
+	perf data recover -q -f -o out image >log 2>&1 || fail "a damaged table"
+	tells "$damaged the table of tasks (1)."
+	"$MAKE" >image
+	perf data recover -q -f -o out image >log 2>&1 || fail "a whole image"
+	tells
+	! grep -i '^Note: .*\(dropped\|damaged\|image\)' text || fail "nothing is missing"
+	rm -f out* text figures
+}
+
 # Of an unknown kernel: the records can be read all the same.
 test_tracepoint()
 {
@@ -498,6 +553,7 @@ test_help()
 }
 
 test_recording
+test_incident
 test_tracepoint
 test_several
 test_dumps

@@ -17,7 +17,7 @@ TEXT = 0xffffffff9a000000
 START = 5000000000
 STATES = {'reset': 1, 'clean': 2, 'dead': 3, 'released': 4}
 PLACES = {'life': 1024, 'death': 2048, 'tasks': 4096, 'sessions': 8192, 'buffers': 12288,
-          'events': 16384, 'heap': 65536}
+          'events': 16384, 'heap': 65536, 'notes': 65536}
 ENTRIES = {'sessions': 128, 'buffers': 96, 'events': 512}
 
 
@@ -74,7 +74,8 @@ class Image:
         task = struct.pack('=iiII16s', 2002, 2002, 0, 0, b'alive')
         self.put(PLACES['tasks'], task)
         body = struct.pack('=Iiii', 1, 1, 2002, 2002) + self.clock(START + 10**9)
-        body += text('alive', 16) + struct.pack('=IIII', 1, 0, zlib.crc32(task), 0)
+        body += text('alive', 16) + struct.pack('=IIII', 1, self.args.tasks_left_out,
+                                                 zlib.crc32(task), 0)
         body += text(self.args.reason, 256)
         self.put(PLACES['death'], entry(body))
 
@@ -146,10 +147,11 @@ def main():
     parser.add_argument('--sessions', default='flight')
     parser.add_argument('--samples', type=int, default=200)
     parser.add_argument('--tracepoint', action='store_true')
+    parser.add_argument('--tasks-left-out', action='store_true', help='of the table of the death')
     parser.add_argument('--swap', action='store_true')
     parser.add_argument('--damage', action='store_true')
     parser.add_argument('--flip', action='append', default=[], metavar='KIND:NUMBER',
-                        help='flip a bit of an entry')
+                        help='flip a bit of an entry; notes:0 are those of the first session')
     sys.stdout.buffer.write(Image(parser.parse_args()).make())
 
 
