@@ -607,6 +607,9 @@ boot_3()
 	tap_run "the first death is kept" is_same box.0 "$OUT/image"
 	tap_run "two deaths: the session is refused" is_refused
 	tap_run "two deaths: both are shown" holds box.0 box.1
+	tap_run "two deaths: perf record --reserve says what to do" says \
+		"'box' is full of what kernels left at their deaths: .*perf data recover --release" \
+		-P x --reserve box
 	tap_run "the second is released" release box.1
 	tap_run "perf ctl tells a death from what was released" lists "box.0 yes dead" \
 		"box.1 no released"
