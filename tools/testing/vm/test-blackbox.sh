@@ -69,7 +69,7 @@ WAITS+=,raw_syscalls:sys_enter,raw_syscalls:sys_exit
 if [[ " $* " == *" tools "* ]]; then
 	BOOTS=2 SCENE=tools_
 	PARAMS=(
-		reserve_mem=24M:4096:box
+		reserve_mem=16M:4096:box
 		"perf_persistent=waits:$WAITS:256K@box"
 		nokaslr
 	)

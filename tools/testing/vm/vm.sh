@@ -17,6 +17,7 @@
 #   APPEND='...'                 more of the kernel's command line
 #   EXPECT='...'                 what the kernel must say although it is a splat: an extended
 #                                regular expression in each line
+#   ALLOW='...'                  what it may say, likewise: one extended regular expression
 #   TIMEOUT=600                  seconds until the machine is stopped
 #   QEMU_EXTRA='...'             more of QEMU's own options
 #
@@ -37,6 +38,7 @@ ASLR=${ASLR:-}
 KASLR=${KASLR:-}
 APPEND=${APPEND:-}
 EXPECT=${EXPECT:-}
+ALLOW=${ALLOW:-}
 TIMEOUT=${TIMEOUT:-600}
 OUT=${OUT:-$BUILD/out}
 if [ "$VARIANT" = debug ]; then
@@ -248,6 +250,7 @@ verdict()
 		grep -qaE -e "$pattern" <<<"$splats" || missing=$pattern
 		splats=$(grep -avE -e "$pattern" <<<"$splats" || true)
 	done <<<"$EXPECT"
+	[ -z "$ALLOW" ] || splats=$(grep -avE -e "$ALLOW" <<<"$splats" || true)
 	if [ -n "$splats" ]; then
 		show_console
 		say "kernel splat on $VARIANT: $(head -n1 <<<"$splats")"
