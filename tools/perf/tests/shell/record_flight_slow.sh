@@ -223,7 +223,7 @@ rotates_while_held()
 	kill -HUP "$RECORDER"
 	answers_while_held create
 	wait_for prints_to "$TMP/slow/d.log"
-	# One that hangs is given up for the next.
+	# A further signal is not forgotten while it hangs.
 	mv "$TMP/slow/d.log" "$TMP/slow/d.log.2"
 	hold create 1000
 	kill -HUP "$RECORDER"

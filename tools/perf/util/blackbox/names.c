@@ -10,7 +10,8 @@
  * right for the time before as well, and get no time: they come first. Otherwise they get
  * the time C. Additions describe changes, and always get their time: if they begin with a
  * PERF_RECORD_HEADER_ATTR that says so, each record has its own, and otherwise that at which
- * they were stored.
+ * they were stored. They are of no use if the session's records have another clock; only perf
+ * record -P makes such sessions, and these have side-band.
  *
  * The table of the death has names without a history. It names threads that neither the
  * notes nor the side-band describe. A thread that the notes name differently, and of which the
@@ -317,6 +318,10 @@ static int add_state(struct blackbox_recording *r, const struct perf_event_heade
 	if (header->type == PERF_RECORD_COMM &&
 	    tell(r, get_u32(record + HEADER + 4), time, record + shape->size))
 		return -ENOMEM;
+	/* It inherits the name. */
+	if (header->type == PERF_RECORD_FORK && !is_base &&
+	    tell(r, get_u32(record + HEADER + 8), time, NULL))
+		return -ENOMEM;
 	return 1;
 }
 
@@ -364,6 +369,9 @@ static int add_note(struct blackbox_recording *r, const struct blackbox_note *no
 	bool has_time = false;
 	u64 pos = 0;
 
+	/* Changes whose time is not that of the records. The session has side-band of its own. */
+	if (!is_base && !blackbox_recording__has_clock(r))
+		return 0;
 	while (note->size - pos >= HEADER) {
 		const void *record = note->data + pos;
 		struct perf_event_header header;
@@ -417,7 +425,7 @@ static int add_task(struct blackbox_recording *r, const struct perf_blackbox_tas
 
 static bool is_renamed(const struct blackbox_told *told, const struct perf_blackbox_task *task)
 {
-	return !(task->flags & PERF_BLACKBOX_TASK_KERNEL) &&
+	return !(task->flags & PERF_BLACKBOX_TASK_KERNEL) && told->comm &&
 	       strncmp(told->comm, task->comm, sizeof(task->comm));
 }
 

@@ -7,8 +7,8 @@
  * what a task was before and after it started a program, however long it took to store that.
  *
  * A CPU that comes online has no event. There are news of it, as of a resume (cpu-news.h):
- * all events are opened again then. That is not done without need, as opening an event
- * interrupts its CPU.
+ * all events are opened again then, before the state is read. That is not done without need, as
+ * opening an event interrupts its CPU.
  */
 #include "note-changes.h"
 #include "../debug.h"
@@ -96,7 +96,10 @@ int note_changes__init(struct note_changes *c)
 	*c = (struct note_changes) {};
 	flight_cpu_news__init(&c->news);
 	c->evlist = open_events(&c->news);
-	return c->evlist ? 0 : -errno;
+	if (c->evlist)
+		return 0;
+	c->stale = true;
+	return -errno;
 }
 
 void note_changes__exit(struct note_changes *c)
@@ -182,16 +185,20 @@ static void take_buffers(struct note_changes *c)
 	}
 }
 
-/* Without the new events the old ones are of use. */
-static void open_again(struct note_changes *c)
+/**
+ * note_changes__open - open the events again if there may be CPUs without one
+ * @c: what is listened to. Call this before the state is read.
+ */
+void note_changes__open(struct note_changes *c)
 {
-	struct evlist *evlist = open_events(&c->news);
+	struct evlist *evlist = c->stale ? open_events(&c->news) : NULL;
 
-	c->lost = true;
+	/* Without the new events the old ones are of use. */
 	if (!evlist)
 		return;
 	evlist__delete(c->evlist);
 	c->evlist = evlist;
+	c->stale = false;
 }
 
 static const struct perf_event_header *header_at(const char *pos)
@@ -254,16 +261,22 @@ void note_changes__take(struct note_changes *c)
 	size_t from;
 
 	c->size = 0;
+	if (flight_cpu_news__came(&c->news)) {
+		c->lost = true;
+		c->stale = true;
+	}
 	if (!c->evlist)
 		return;
-	if (put_attr(c))
+	if (put_attr(c)) {
 		c->lost = true;
+		return;
+	}
 	from = c->size;
 	take_buffers(c);
-	if (c->lost || c->size == from || sort_records(c, from)) {
-		c->lost |= c->size != from;
+	if (c->size == from) {
+		c->size = 0;
+	} else if (sort_records(c, from)) {
+		c->lost = true;
 		c->size = 0;
 	}
-	if (flight_cpu_news__came(&c->news))
-		open_again(c);
 }

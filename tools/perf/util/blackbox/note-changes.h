@@ -16,6 +16,7 @@ struct evlist;
  * @size: bytes of them
  * @room: allocated bytes
  * @lost: some were lost: the state has to be read anew
+ * @stale: there are CPUs without an event, which note_changes__open() mends
  */
 struct note_changes {
 	struct evlist		*evlist;
@@ -24,9 +25,11 @@ struct note_changes {
 	size_t			size;
 	size_t			room;
 	bool			lost;
+	bool			stale;
 };
 
 int note_changes__init(struct note_changes *c);
+void note_changes__open(struct note_changes *c);
 void note_changes__exit(struct note_changes *c);
 void note_changes__wait(struct note_changes *c, int timeout);
 void note_changes__take(struct note_changes *c);

@@ -26,7 +26,8 @@
  *
  * A flight recorder of a session has a child for it, so that its own thread reads no task and
  * waits for no lock of the notes. The child dies with the recorder. If it is killed
- * alone, the recorder goes on, and the notes stay as they are.
+ * alone, the recorder goes on, and the notes stay as they are. It is as likely to be killed
+ * for memory as the recorder is, not more: it lives as long, and has next to none.
  */
 #include "blackbox.h"
 #include "note-changes.h"
@@ -52,7 +53,9 @@
 #include <linux/zalloc.h>
 #include <subcmd/parse-options.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +72,9 @@
 
 /* In ms: changes are collected for that long. */
 #define COLLECT_CHANGES	100
+
+/* In ms: a wait may end early. */
+#define MAX_WAIT	((u64)(3600 * MSEC_PER_SEC))
 
 /* On a machine with very many tasks they are read less often, to take this share of the time. */
 #define PERCENT_OF_TIME	1
@@ -319,7 +325,7 @@ static int add(const char *name, int fd, struct note_changes *c)
 
 	if (!c->size || !ioctl(fd, PERF_EVENT_IOC_SESSION_NOTES, &arg))
 		return 0;
-	if (errno != ENOSPC && errno != ENODATA) {
+	if (errno != ENOSPC && errno != ENODATA && errno != ENOMEM) {
 		print_error(name, -errno);
 		return -errno;
 	}
@@ -336,7 +342,8 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 	int err = 0;
 
 	while (!err) {
-		note_changes__wait(c, due > now() ? (due - now()) / NSEC_PER_MSEC + 1 : 0);
+		t = now();
+		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
 		poll(NULL, 0, COLLECT_CHANGES);
 		note_changes__take(c);
 		t = now();
@@ -346,6 +353,7 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 			err = add(name, fd, c);
 			continue;
 		}
+		note_changes__open(c);
 		c->lost = false;
 		err = note_once(name, fd, evlist);
 		/* There may be memory next time. */
@@ -356,6 +364,18 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 		due = stored + max(every * (u64)NSEC_PER_SEC, took * 100 / PERCENT_OF_TIME);
 	}
 	return err;
+}
+
+static void be_silent(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	fflush(NULL);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
 }
 
 static int note_session(const char *name, int fd, struct evlist *evlist, unsigned int every)
@@ -370,6 +390,9 @@ static int note_session(const char *name, int fd, struct evlist *evlist, unsigne
 		pr_warning("Programs that start are noted every %u seconds only, as their start cannot be recorded: %s. See /proc/sys/kernel/perf_event_paranoid.\n",
 			   every, strerror(-err));
 	err = note_once(name, fd, evlist);
+	/* The file that the recorder prints to may be another one later. */
+	if (of_recorder)
+		be_silent();
 	if (!err) {
 		err = keep(name, fd, evlist, &changes, every);
 		/* That is what it waits for. */
@@ -380,16 +403,29 @@ static int note_session(const char *name, int fd, struct evlist *evlist, unsigne
 	return err;
 }
 
-/* A recorder of a session that ends with the kernel, or of somebody else's, does without. */
-static bool is_of_use(const char *name, int fd)
+static bool outlives_kernel(const char *name)
 {
-	struct perf_persistent_session_info info = { .size = sizeof(info) };
 	char *region = persistent__region(name);
-	bool kept = region || persistent__has_crash_kernel();
+	bool outlives = region || persistent__has_crash_kernel();
 
 	free(region);
-	return kept && !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, &info) &&
-	       persistent__may_control(&info);
+	return outlives;
+}
+
+/*
+ * A recorder of a session that ends with the kernel waits for a crash kernel. Of somebody else's
+ * session it stores nothing. Return: whether there is to be a note.
+ */
+static bool wait_for_use(const char *name, int fd)
+{
+	struct perf_persistent_session_info info = { .size = sizeof(info) };
+
+	while (!ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, &info) && persistent__may_control(&info)) {
+		if (outlives_kernel(name))
+			return true;
+		sleep(RECORDER_EVERY);
+	}
+	return false;
 }
 
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
@@ -407,7 +443,7 @@ static int note(const char *what, unsigned int every)
 		return PTR_ERR(ps);
 	name = ps->name;
 	fd = persistent__open_session(ps->id);
-	if (of_recorder && (fd < 0 || !is_of_use(name, fd)))
+	if (of_recorder && (fd < 0 || !wait_for_use(name, fd)))
 		goto out;
 	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
 	if (!err) {
@@ -445,7 +481,11 @@ void blackbox__note(u64 id)
 
 static void run_keeper(const char *what, pid_t recorder)
 {
+	const struct sched_param ordinary = {};
+
 	flight_child__begin();
+	/* It has more time than a recorder with -r. */
+	sched_setscheduler(0, SCHED_OTHER, &ordinary);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != recorder)
 		_exit(1);
 	flight_child__close_but(-1, -1);
@@ -459,12 +499,16 @@ static void run_keeper(const char *what, pid_t recorder)
  * @what: the session that it reads
  * @self: of the recorder, which drops what the child causes as it drops its own doing
  *
- * If the session does not outlive the kernel, or is not this user's, nothing is stored.
+ * If the session does not outlive the kernel, or is not this user's, nothing is stored; nor by a
+ * recorder in a pid namespace of its own.
  */
 void blackbox__keep_notes(const char *what, struct flight_self *self)
 {
 	pid_t recorder = getpid(), pid;
 
+	/* What /proc tells in another pid namespace would replace what is right. */
+	if (!flight_self__knows_pids())
+		return;
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0)

@@ -64,7 +64,7 @@ struct blackbox_cpu {
  * struct blackbox_told - a thread that has a name at the start
  * @tid: its number
  * @time: when notes named it, by perf's clock; 0: the table of the death did
- * @comm: the name in the notes
+ * @comm: the name in the notes; NULL: that of its parent
  */
 struct blackbox_told {
 	u32		tid;

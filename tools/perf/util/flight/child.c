@@ -19,8 +19,12 @@
 /* In ms; a child that waits for no disk is gone at once. */
 #define TIME_TO_DIE	1000
 
-/* Of all children together; the recorder would be the largest process otherwise. */
-static void be_killed_first(void)
+/**
+ * flight_child__be_killed_first - be the one that goes if memory runs out
+ *
+ * The recorder would be the largest process otherwise.
+ */
+void flight_child__be_killed_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -42,7 +46,6 @@ void flight_child__begin(void)
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
-	be_killed_first();
 }
 
 static void close_between(unsigned int first, unsigned int last)

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 void flight_child__begin(void);
+void flight_child__be_killed_first(void);
 void flight_child__close_but(int a, int b);
 bool flight_child__kill(pid_t pid);
 

@@ -30,8 +30,8 @@
  *	reads buffers			send the file, or errno; add to hup_fd
  *	hup_fd wakes it: take it	exit
  *
- * Until then messages go to the old file. If a child still hangs at the next SIGHUP, it is
- * killed, and the next one tries. The service manager is told of it as of a reload. Without
+ * Until then messages go to the old file. There is one such child at a time: a further SIGHUP
+ * is dealt with when it has exited. The service manager is told of it as of a reload. Without
  * --daemon, SIGHUP comes from a terminal that is closed, and ends the recorder as SIGTERM does,
  * with a last dump.
  */
@@ -68,6 +68,7 @@ static u64 watchdog_interval;
 static u64 watchdog_due;
 static int log_fd = -1;
 static pid_t log_child;
+static bool log_again;
 
 /* While it waits for its end, the recorder says so that often, in ns. */
 #define WAIT_INTERVAL	((u64)(10 * NSEC_PER_SEC))
@@ -421,12 +422,6 @@ static int reload(const char *out)
 	scnprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 		  (u64)(rdclock() / NSEC_PER_USEC));
 	notify(text);
-	close_log_socket();
-	if (log_child > 0) {
-		kill(log_child, SIGKILL);
-		waitpid(log_child, NULL, WNOHANG);
-		log_child = 0;
-	}
 	if (has_log)
 		err = begin_log_child(out);
 	if (!has_log || err)
@@ -464,11 +459,15 @@ int flight_daemon__run(const char *out, u64 now, u64 *due)
 		pr_debug("eventfd: %m\n");
 	if (READ_ONCE(hup_came)) {
 		WRITE_ONCE(hup_came, 0);
-		err = reload(out);
-	} else if (log_fd >= 0) {
-		err = finish_reload();
+		log_again = true;
 	}
+	if (log_fd >= 0)
+		err = finish_reload();
 	reap_log_child();
+	if (log_again && !log_child) {
+		log_again = false;
+		err = reload(out) ?: err;
+	}
 	if (watchdog_interval && now >= watchdog_due) {
 		notify("WATCHDOG=1");
 		watchdog_due = now + watchdog_interval;

@@ -297,6 +297,7 @@ static void run_child(struct flight_job *job, enum flight_job_kind kind,
 	int settle_err;
 
 	flight_child__begin();
+	flight_child__be_killed_first();
 	settle_err = do_work(job, kind, request, until, &result, fd);
 	if (writen(fd, &result, sizeof(result)) != sizeof(result))
 		_exit(1);

@@ -50,7 +50,10 @@
 /* Of common_flags: TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ and TRACE_FLAG_NMI. */
 #define INTERRUPT_FLAGS		0x58
 
-static bool knows_its_pid(void)
+/**
+ * flight_self__knows_pids - are the pids of this process those of the kernel?
+ */
+bool flight_self__knows_pids(void)
 {
 	struct stat st;
 
@@ -117,11 +120,11 @@ int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 	if (fo->record_self)
 		self->way = "recorded";
 	else if (fo->persistent)
-		self->way = knows_its_pid() ? "dropped" : "recorded";
+		self->way = flight_self__knows_pids() ? "dropped" : "recorded";
 	else if (!target__has_cpu(target) && !target->uid_str)
 		self->way = "outside";
 	else
-		self->way = knows_its_pid() ? "filtered" : "recorded";
+		self->way = flight_self__knows_pids() ? "filtered" : "recorded";
 	return strcmp(self->way, "filtered") ? 0 : filter(evlist, self->pid, tids, nr);
 }
 

@@ -4,6 +4,7 @@
 
 #include "../sample-layout.h"
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -31,6 +32,7 @@ struct flight_self {
 
 int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 		      struct evlist *evlist, const pid_t *tids, int nr);
+bool flight_self__knows_pids(void);
 void flight_self__end(struct flight_self *self);
 size_t flight_self__drop(struct flight_self *self, struct evlist *evlist, void *buf, size_t size);
 
