@@ -763,6 +763,14 @@ make_initrd()
 	(cd $root && find . | cpio -o -H newc --quiet -R 0:0) >/tmp/initrd
 }
 
+# oops COMMAND...: it oopses, which kills the machine. On another CPU, init could meanwhile read
+# what the kernel prints and tell the host of a splat; on this one interrupts are off until the end.
+oops()
+{
+	taskset -p 1 1 >/dev/null
+	taskset 1 "$@"
+}
+
 kexec_boot_1()
 {
 	tap_run "the session records in the region" is_recording

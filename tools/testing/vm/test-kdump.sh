@@ -148,7 +148,7 @@ death_3()
 {
 	start_load 3
 	insmod "$BUILD/$VARIANT/test_modules/perf_stall.ko"
-	exec bash -c 'echo oops 0 >/dev/perf_stall'
+	oops bash -c 'echo oops 0 >/dev/perf_stall'
 }
 
 boot_4()

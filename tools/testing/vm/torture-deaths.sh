@@ -144,13 +144,6 @@ lock_up()
 	taskset 2 sh -c 'echo irqs 20000 >/dev/perf_stall'
 }
 
-# Of the task that writes
-oops()
-{
-	insmod "$BUILD/$VARIANT/test_modules/perf_stall.ko"
-	echo oops 0 >/dev/perf_stall
-}
-
 boot()
 {
 	local died
@@ -189,8 +182,11 @@ death()
 	triple) echo b >/proc/sysrq-trigger ;;
 	reset) ask reset ;;
 	lockup) lock_up ;;
-	oops) oops ;;
-	bug) echo BUG >"$PROVOKE"/DIRECT ;;
+	oops)
+		insmod "$BUILD/$VARIANT/test_modules/perf_stall.ko"
+		oops sh -c 'echo oops 0 >/dev/perf_stall'
+		;;
+	bug) oops sh -c "echo BUG >$PROVOKE/DIRECT" ;;
 	# Of a device: there is no do_IRQ() on x86 any more, which INT_HARDWARE_ENTRY probes.
 	irq) echo PANIC >"$PROVOKE"/INT_HW_IRQ_EN ;;
 	esac
