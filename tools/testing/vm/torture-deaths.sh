@@ -208,6 +208,8 @@ else
 	[ "$VARIANT" = debug ] && SECS=300 || SECS=120
 	export OUT TIMEOUT=${TIMEOUT:-$((300 + SECS * DEATHS))}
 	# Who is to die of it says so first.
-	export ALLOW='^Oops: |^[Kk]ernel BUG at lkdtm|^BUG: kernel NULL pointer dereference, address: 0*8$'
+	ALLOW='^Oops: |^[Kk]ernel BUG at lkdtm'
+	ALLOW+='|^BUG: kernel NULL pointer dereference, address: 0*8$'
+	export ALLOW
 	host
 fi

@@ -35,7 +35,7 @@
 #define PAGES		16
 
 /* More are not stored in one piece. */
-#define MAX_BYTES	(1 << 20)
+#define MAX_BYTES	(1024 * 1024)
 
 static void configure(struct evsel *evsel)
 {
