@@ -9,8 +9,8 @@
 # usage: test-names.sh			on the host
 #	 test-names.sh guest		in the guest
 #
-# The kernel may be placed over what the last boot left: a region does not survive that, and the
-# test is skipped. Of 2 GiB that happens once in some 50 boots.
+# The kernel may be placed over what the last boot left, or in the way of the region, which then
+# lies elsewhere: once in 25 runs. Nothing is found after that, and it is tried again.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/test-blackbox.sh
 . "${BASH_SOURCE[0]%/*}/test-blackbox.sh"
@@ -44,6 +44,7 @@ starts_recorder()
 boot_1()
 {
 	grep -w _text /proc/kallsyms >"$OUT/text.1"
+	region >"$OUT/region"
 	tap_run "the session records in the region" test -e $DEVICE/sessions/box
 	tap_run "a recorder keeps its notes" starts_recorder
 }
@@ -58,31 +59,30 @@ death_1()
 	echo b >/proc/sysrq-trigger
 }
 
-# Where the kernel and the region are, in bytes: FROM-TO
-kernel_at()
+# Where this boot records
+region()
 {
-	awk '/ Kernel (code|rodata|data|bss)$/ { print $1 }' /proc/iomem
+	dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p"
 }
 
-# The new kernel lies over the region of the old one.
-is_overwritten()
+# The region lies elsewhere, or the new kernel lies over that of the old one.
+is_lost()
 {
-	local region
-	region=$(dmesg | sed -nE "s/.*'box': recording to [0-9]+ KiB at (0x[0-9a-f]+),.*/\1/p")
-	kernel_at | while IFS=- read -r from to; do
-		[ $((0x$from)) -gt $((region + (16 << 20))) ] ||
-			[ $((0x$to)) -lt $((region - (16 << 20))) ] || echo "$from"
-	done | grep .
+	local old new from to
+	old=$(($(cat "$OUT/region")))
+	new=$(($(region)))
+	printf 'region at 0x%x, before at 0x%x\n' "$new" "$old"
+	grep ' Kernel ' /proc/iomem
+	[ "$new" = "$old" ] || return 0
+	while IFS=- read -r from to; do
+		[ $((0x$from)) -ge $((old + (16 << 20))) ] || [ $((0x$to)) -lt "$old" ] || return 0
+	done < <(awk '/ Kernel (code|rodata|data|bss)$/ { print $1 }' /proc/iomem)
+	return 1
 }
 
 recovers_box()
 {
-	if [ -z "$1" ]; then
-		perf ctl -l
-		dmesg | grep -E "perf_persistent|reserve_mem"
-		grep -E ' (Kernel|System RAM|Reserved)' /proc/iomem
-		return 1
-	fi
+	[ -n "$1" ] || { is_lost; dmesg | grep perf_persistent; return 1; }
 	perf data recover -f -o /tmp/box.data --last "$1" || return 1
 	jq '{events, unresolved, kernel}' /tmp/box.data.json
 }
@@ -131,8 +131,8 @@ boot_2()
 {
 	local image
 	image=$(perf ctl -l | awk '$1 ~ /^box\./ && $3 == "yes" { print $1 }')
-	if [ -z "$image" ] && is_overwritten; then
-		tap_skip "names after a reset" "the kernel was placed over the region"
+	if [ -z "$image" ] && is_lost >/dev/null; then
+		tap_skip "names after a reset" "KASLR has moved the region, or the kernel into it"
 		ask stop
 		return
 	fi
@@ -149,5 +149,12 @@ else
 	export OUT=${OUT:-$BUILD/out/names} TIMEOUT=${TIMEOUT:-$((60 * ${SLACK:-5}))} KASLR=1
 	mkdir -p "$OUT"
 	cp "$BASE" "$OUT/latecomer"
-	host
+	for _ in 1 2 3; do
+		rc=0
+		# host() exits if it fails.
+		(host) >"$OUT/said" || rc=$?
+		grep -q '# SKIP' "$OUT/said" || break
+	done
+	cat "$OUT/said"
+	exit $rc
 fi

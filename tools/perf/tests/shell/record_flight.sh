@@ -36,6 +36,8 @@ tells_what_it_holds()
 	[ "$(json "$DUMP" events)" = "$samples" ]
 	[ "$(json "$DUMP" unresolved)" = 0 ]
 	[ "$(json "$DUMP" trigger)" = end ]
+	[ "$(json "$DUMP" schema)" = 1 ]
+	[ "$(json "$DUMP" perf_version)" = "$(perf version | sed 's/^perf version //')" ]
 	[ "$(json "$DUMP" boot_id)" = "$(cat /proc/sys/kernel/random/boot_id)" ]
 	[ "$(json "$DUMP" bytes)" = "$(stat -c %s "$DUMP")" ]
 	[ "$(grep -c '"way": "ring"' "$DUMP.json")" = "$(online_cpus | wc -l)" ]
