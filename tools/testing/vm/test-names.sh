@@ -156,5 +156,5 @@ else
 		grep -q '# SKIP' "$OUT/said" || break
 	done
 	cat "$OUT/said"
-	exit $rc
+	exit "$rc"
 fi
