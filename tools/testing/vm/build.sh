@@ -131,7 +131,11 @@ build_kernel()
 	local variant=$1 out=$BUILD/$1/kernel
 	configure "$variant"
 	run_logged "kernel $variant" "$BUILD/$variant/kernel.log" \
-		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage modules
+		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" vmlinux modules
+	# With CCACHE_DEPEND, ccache does not know that piggy.S includes the compressed vmlinux. It
+	# would take one that has the same size.
+	run_logged "image $variant" "$BUILD/$variant/image.log" \
+		env CCACHE_DISABLE=1 make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
 	build_module "$variant" test_modules "$TOP/tools/testing/selftests/perf_events/test_modules"
