@@ -200,6 +200,15 @@ static bool get_id(const struct perf_event_attr *attr, const struct perf_event_h
 	return true;
 }
 
+/* perf reads no recording in which events have their ids at different places. */
+static bool is_at_same_place(const struct perf_event_attr *a, const struct perf_event_attr *b,
+			     const struct perf_event_header *header)
+{
+	if (header->type == PERF_RECORD_SAMPLE)
+		return sample_id_place(a) == sample_id_place(b);
+	return a->sample_id_all == b->sample_id_all && other_id_place(a) == other_id_place(b);
+}
+
 /**
  * redact_events__find - find the event that a record is of
  * @events: the events
@@ -212,7 +221,7 @@ const struct redact_event *redact_events__find(const struct redact_events *event
 					       const struct perf_event_header *header,
 					       const void *record)
 {
-	const struct redact_event *first = events->events;
+	const struct redact_event *first = events->events, *event;
 	const struct redact_id *place;
 	u64 id;
 
@@ -225,7 +234,8 @@ const struct redact_event *redact_events__find(const struct redact_events *event
 	if (!id)
 		return first;
 	place = find_place(events, id);
-	return place->is_used ? &events->events[place->event] : NULL;
+	event = place->is_used ? &events->events[place->event] : NULL;
+	return event && is_at_same_place(&first->attr, &event->attr, header) ? event : NULL;
 }
 
 /**

@@ -34,6 +34,19 @@ fuzz_build()
 		-fno-sanitize-recover=undefined "${@:2}" -o "$FUZZ_DIR/$1"
 }
 
+# fuzz_print_inputs DIR: what it failed at, which is gone with the directory
+fuzz_print_inputs()
+{
+	local input
+
+	for input in "$1"/{crash,leak,oom,slow-unit,timeout}-*; do
+		[ -e "$input" ] || continue
+		echo "${input##*/}: base64 -d | gunzip"
+		gzip -9c "$input" | base64 -w 0
+		echo
+	done
+}
+
 # fuzz_run NAME RUNS OPTION...: it fails on an error, when it hangs, and with fewer runs; a
 # machine that is busy gets more time for them
 fuzz_run()
@@ -47,6 +60,7 @@ fuzz_run()
 				-print_final_stats=1 "${@:3}" "$corpus/$name" \
 				>"$FUZZ_DIR/log" 2>&1); then
 			tail -n 40 "$FUZZ_DIR/log"
+			fuzz_print_inputs "$FUZZ_DIR/$name.run"
 			return 1
 		fi
 		runs=$((runs + $(sed -n 's/^stat::number_of_executed_units: *//p' "$FUZZ_DIR/log")))
