@@ -14,7 +14,7 @@
  *				after the cgroup was removed
  *	bytes			memory of a session with one event, without its buffer
  *
- * usage: persistent-cost [memory]		boot with reserve_mem=8M:4096:box perf_persistent=@box
+ * usage: persistent-cost [memory]	boot with reserve_mem=8M:4096:box perf_persistent=@box
  *	  persistent-cost make NAME NR		make a session of NR events
  *	  persistent-cost time COMMAND...	run it without output; prints the number
  */
