@@ -23,22 +23,75 @@ PARAMS=(
 )
 MODULE=$BUILD/patched/test_modules/perf_stall.ko
 BASE=$BUILD/base/bin/perf
+HOT_FUNCTION=story_hot_function
 
 # The child that keeps the notes listens to changes before it stores the first note.
 keeps_notes()
 {
-	local keeper
-	keeper=$(pgrep -P "$1" | head -n1)
-	[ -n "$keeper" ] && grep -q perf_event "/proc/$keeper/maps"
+	KEEPER=$(pgrep -P "$1" | head -n1)
+	[ -n "$KEEPER" ] && grep -q perf_event "/proc/$KEEPER/maps"
+}
+
+# start_recorder NAME OPTION...: sets RECORDER, and KEEPER when that listens
+start_recorder()
+{
+	perf record -M 16M -e persistent/box/ -o "/tmp/$1.data" "${@:2}" >"/tmp/$1.said" 2>&1 &
+	RECORDER=$!
+	eventually keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
 }
 
 starts_recorder()
 {
-	insmod "$MODULE" || return
-	perf record -M 16M -e persistent/box/ -o /tmp/flight.data >/tmp/said 2>&1 &
-	eventually keeps_notes $! || { cat /tmp/said; return 1; }
+	insmod "$MODULE" && start_recorder flight || return
 	sleep 3
-	! grep 'Programs that start\|[Nn]otes of session' /tmp/said
+	! grep 'Programs that start\|[Nn]otes of session' /tmp/flight.said
+}
+
+# The keeper has no file of the recorder's, which polls eventfds. It dies with the recorder,
+# however that ends.
+dies_with_recorder()
+{
+	local signal files
+	for signal in KILL INT; do
+		start_recorder $signal || return
+		files=$(ls -l "/proc/$KEEPER/fd")
+		echo "$files"
+		grep -c perf_event <<<"$files" && ! grep -E 'eventpoll|eventfd' <<<"$files" || return
+		files=$(ls -l "/proc/$RECORDER/fd")
+		grep -c eventfd <<<"$files" || return
+		kill -$signal "$RECORDER"
+		eventually is_gone "$KEEPER" || return
+	done
+}
+
+# The recorder goes on without it.
+survives_keeper()
+{
+	start_recorder alone || return
+	kill -KILL "$KEEPER"
+	sleep 1
+	kill -USR1 "$RECORDER" && eventually grep 'dump /tmp/alone.data' /tmp/alone.said &&
+		kill -INT "$RECORDER" && eventually is_gone "$RECORDER"
+}
+
+has_no_child()
+{
+	sleep 5
+	[ -n "$RECORDER" ] && ! pgrep -P "$RECORDER"
+}
+
+# Its /proc has other pids, and would replace what is right.
+is_not_in_container()
+{
+	local unshare
+	unshare --pid --fork --mount-proc perf record -M 16M -e persistent/box/ \
+		-o /tmp/container.data >/tmp/container.said 2>&1 &
+	unshare=$!
+	eventually grep -q 'flight recorder [0-9]' /tmp/container.said ||
+		{ cat /tmp/container.said; return 1; }
+	RECORDER=$(pgrep -P $unshare)
+	has_no_child || return
+	kill -INT "$RECORDER" && eventually is_gone $unshare
 }
 
 boot_1()
@@ -46,13 +99,16 @@ boot_1()
 	grep -w _text /proc/kallsyms >"$OUT/text.1"
 	region >"$OUT/region"
 	tap_run "the session records in the region" test -e $DEVICE/sessions/box
+	tap_run "the keeper of the notes dies with its recorder" dies_with_recorder
+	tap_run "the recorder goes on without it" survives_keeper
+	tap_run "there is none in another pid namespace" is_not_in_container
 	tap_run "a recorder keeps its notes" starts_recorder
 }
 
 # What the recorder's child adds has 0.1 s to get there.
 death_1()
 {
-	taskset 1 "$OUT/latecomer" test -w noploop 100 >/dev/null 2>&1 &
+	taskset 1 "$OUT/latecomer" 100 >/dev/null 2>&1 &
 	sleep 1.5
 	taskset 2 sh -c 'echo preempt 1000 >/dev/perf_stall'
 	sleep 0.5
@@ -104,7 +160,7 @@ names_latecomer()
 	if grep -F "($OUT/latecomer)" /tmp/samples | grep -m1 -vE '^ *latecomer '; then
 		return 1
 	fi
-	grep -m1 -E "^ *latecomer +[0-9a-f]+ noploop \\($OUT/latecomer\\)" /tmp/samples ||
+	grep -m1 -E "^ *latecomer +[0-9a-f]+ $HOT_FUNCTION \\($OUT/latecomer\\)" /tmp/samples ||
 		{ awk '{ print $1 }' /tmp/samples | sort | uniq -c | sort -rn | head; return 1; }
 }
 
@@ -148,7 +204,9 @@ if [ "${1-}" = guest ]; then
 else
 	export OUT=${OUT:-$BUILD/out/names} TIMEOUT=${TIMEOUT:-$((60 * ${SLACK:-5}))} KASLR=1
 	mkdir -p "$OUT"
-	cp "$BASE" "$OUT/latecomer"
+	# Without a dynamic linker, it is in its own code at once: long before that is stored.
+	gcc -static -O1 -fno-inline -Wall -Wextra -Werror -o "$OUT/latecomer" \
+		"$TOP/tools/testing/vm/story-hot.c"
 	for _ in 1 2 3; do
 		rc=0
 		# host() exits if it fails.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct flight_self;
+struct flight_recorder;
 
 /**
  * struct blackbox_options - options of perf data recover
@@ -33,7 +33,7 @@ struct blackbox_options {
 int cmd_data_recover(int argc, const char **argv);
 int cmd_data_note(int argc, const char **argv);
 void blackbox__note(u64 id);
-void blackbox__keep_notes(const char *what, struct flight_self *self);
+void blackbox__keep_notes(struct flight_recorder *fr, const char *what);
 int blackbox__recover(const struct blackbox_options *opts);
 
 #endif /* __PERF_BLACKBOX_H */

@@ -6,9 +6,9 @@
  * PERF_RECORD_HEADER_ATTR before them says that each ends with its time. So a reader can tell
  * what a task was before and after it started a program, however long it took to store that.
  *
- * A CPU that comes online has no event. There are news of it, as of a resume (cpu-news.h):
- * all events are opened again then, before the state is read. That is not done without need, as
- * opening an event interrupts its CPU.
+ * A CPU that comes online has no event. The kernel tells of it, and of a resume (cpu-news.h). All
+ * events are opened again then, before the state is read. That is not done without need: to open
+ * an event interrupts its CPU.
  */
 #include "note-changes.h"
 #include "../debug.h"
@@ -88,12 +88,16 @@ out:
 /**
  * note_changes__init - begin to listen
  * @c: for note_changes__exit(), whatever this returns
+ * @listen: false: changes are of no use
  *
  * Return: 0, or a negative errno: the state has to be read again and again
  */
-int note_changes__init(struct note_changes *c)
+int note_changes__init(struct note_changes *c, bool listen)
 {
-	*c = (struct note_changes) {};
+	*c = (struct note_changes) { .news = { .uevents = -1, .clock = -1 } };
+	strbuf_init(&c->taken, 0);
+	if (!listen)
+		return 0;
 	flight_cpu_news__init(&c->news);
 	c->evlist = open_events(&c->news);
 	if (c->evlist)
@@ -106,7 +110,7 @@ void note_changes__exit(struct note_changes *c)
 {
 	evlist__delete(c->evlist);
 	flight_cpu_news__exit(&c->news);
-	zfree(&c->bytes);
+	strbuf_release(&c->taken);
 }
 
 /**
@@ -124,20 +128,9 @@ void note_changes__wait(struct note_changes *c, int timeout)
 
 static int put(struct note_changes *c, const void *record, size_t size)
 {
-	if (c->size + size > MAX_BYTES)
+	if (c->taken.len + size > MAX_BYTES)
 		return -ENOSPC;
-	if (c->size + size > c->room) {
-		size_t room = max(2 * c->room, c->size + size);
-		char *bytes = realloc(c->bytes, room);
-
-		if (!bytes)
-			return -ENOMEM;
-		c->bytes = bytes;
-		c->room = room;
-	}
-	memcpy(c->bytes + c->size, record, size);
-	c->size += size;
-	return 0;
+	return strbuf_add(&c->taken, record, size);
 }
 
 static int put_attr(struct note_changes *c)
@@ -222,45 +215,43 @@ static int compare_times(const void *p, const void *q)
 
 static int sort_records(struct note_changes *c, size_t from)
 {
-	const char **records = NULL;
-	size_t nr = 0, pos;
-	char *bytes, *to;
+	struct strbuf sorted = STRBUF_INIT;
+	const char **records, *end = c->taken.buf + c->taken.len, *pos;
+	size_t nr = 0;
+	int err;
 
-	for (pos = from; pos < c->size; pos += header_at(c->bytes + pos)->size)
+	for (pos = c->taken.buf + from; pos < end; pos += header_at(pos)->size)
 		nr++;
 	records = calloc(nr, sizeof(*records));
-	bytes = malloc(c->room);
-	if (!records || !bytes) {
-		free(records);
-		free(bytes);
+	if (!records)
 		return -ENOMEM;
-	}
 	nr = 0;
-	for (pos = from; pos < c->size; pos += header_at(c->bytes + pos)->size)
-		records[nr++] = c->bytes + pos;
+	for (pos = c->taken.buf + from; pos < end; pos += header_at(pos)->size)
+		records[nr++] = pos;
 	qsort(records, nr, sizeof(*records), compare_times);
-	memcpy(bytes, c->bytes, from);
-	to = bytes + from;
-	for (size_t i = 0; i < nr; i++) {
-		memcpy(to, records[i], header_at(records[i])->size);
-		to += header_at(records[i])->size;
-	}
+	err = strbuf_add(&sorted, c->taken.buf, from);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = strbuf_add(&sorted, records[i], header_at(records[i])->size);
 	free(records);
-	free(c->bytes);
-	c->bytes = bytes;
+	if (err) {
+		strbuf_release(&sorted);
+		return err;
+	}
+	strbuf_release(&c->taken);
+	c->taken = sorted;
 	return 0;
 }
 
 /**
  * note_changes__take - take what the buffers have
- * @c: its @bytes are what is new since the last call. If @lost is set, they are not all, and the
+ * @c: its @taken is what is new since the last call. If @lost is set, that is not all, and the
  *     state is to be read after this call. The caller resets it.
  */
 void note_changes__take(struct note_changes *c)
 {
 	size_t from;
 
-	c->size = 0;
+	strbuf_setlen(&c->taken, 0);
 	if (flight_cpu_news__came(&c->news)) {
 		c->lost = true;
 		c->stale = true;
@@ -271,12 +262,12 @@ void note_changes__take(struct note_changes *c)
 		c->lost = true;
 		return;
 	}
-	from = c->size;
+	from = c->taken.len;
 	take_buffers(c);
-	if (c->size == from) {
-		c->size = 0;
+	if (c->taken.len == from) {
+		strbuf_setlen(&c->taken, 0);
 	} else if (sort_records(c, from)) {
 		c->lost = true;
-		c->size = 0;
+		strbuf_setlen(&c->taken, 0);
 	}
 }

@@ -3,8 +3,8 @@
 #define __PERF_BLACKBOX_NOTE_CHANGES_H
 
 #include "../flight/source/cpu-news.h"
+#include "../strbuf.h"
 #include <stdbool.h>
-#include <stddef.h>
 
 struct evlist;
 
@@ -12,23 +12,19 @@ struct evlist;
  * struct note_changes - what tasks become: side-band of all CPUs
  * @evlist: an event for it on each CPU, or NULL
  * @news: tells of CPUs that come online, which have no event yet
- * @bytes: records that were taken
- * @size: bytes of them
- * @room: allocated bytes
+ * @taken: the records that were taken
  * @lost: some were lost: the state has to be read anew
  * @stale: there are CPUs without an event, which note_changes__open() mends
  */
 struct note_changes {
 	struct evlist		*evlist;
 	struct flight_cpu_news	news;
-	char			*bytes;
-	size_t			size;
-	size_t			room;
+	struct strbuf		taken;
 	bool			lost;
 	bool			stale;
 };
 
-int note_changes__init(struct note_changes *c);
+int note_changes__init(struct note_changes *c, bool listen);
 void note_changes__open(struct note_changes *c);
 void note_changes__exit(struct note_changes *c);
 void note_changes__wait(struct note_changes *c, int timeout);

@@ -24,10 +24,20 @@
  *	note_changes__take(), add()		changes since, some of which the state has
  *	...
  *
- * A flight recorder of a session has a child for it, so that its own thread reads no task and
- * waits for no lock of the notes. The child dies with the recorder. If it is killed
- * alone, the recorder goes on, and the notes stay as they are. It is as likely to be killed
- * for memory as the recorder is, not more: it lives as long, and has next to none.
+ * A flight recorder of a session has a child for it, the keeper, so that its own thread reads no
+ * task and waits for no lock of the notes. The keeper closes all files of the recorder and opens
+ * the session anew. Its references do not keep the session from ending:
+ *
+ *	the recorder ends		it kills and reaps the keeper, before perf record waits
+ *					for its workload
+ *	the recorder is killed		the kernel kills the keeper (PR_SET_PDEATHSIG)
+ *	the keeper is killed		recording goes on, and the notes stay as they are
+ *	the session ends		the next note fails with ENOENT, and the keeper exits
+ *	fork() fails			a warning, and recording goes on
+ *	a CPU comes online		see note-changes.c
+ *
+ * For memory the keeper is as likely to be killed as the recorder is, not more: it lives as
+ * long, and has next to none.
  */
 #include "blackbox.h"
 #include "note-changes.h"
@@ -36,7 +46,11 @@
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
+#include "../evsel.h"
 #include "../flight/child.h"
+#include "../flight/job.h"
+#include "../flight/options.h"
+#include "../flight/recorder.h"
 #include "../flight/self.h"
 #include "../machine.h"
 #include "../persistent/persistent.h"
@@ -319,11 +333,11 @@ static int add(const char *name, int fd, struct note_changes *c)
 	struct perf_persistent_notes arg = {
 		.size		= sizeof(arg),
 		.flags		= PERF_PERSISTENT_NOTES_ADD,
-		.data		= (unsigned long)c->bytes,
-		.data_size	= c->size,
+		.data		= (unsigned long)c->taken.buf,
+		.data_size	= c->taken.len,
 	};
 
-	if (!c->size || !ioctl(fd, PERF_EVENT_IOC_SESSION_NOTES, &arg))
+	if (!c->taken.len || !ioctl(fd, PERF_EVENT_IOC_SESSION_NOTES, &arg))
 		return 0;
 	if (errno != ENOSPC && errno != ENODATA && errno != ENOMEM) {
 		print_error(name, -errno);
@@ -385,7 +399,8 @@ static int note_session(const char *name, int fd, struct evlist *evlist, unsigne
 
 	if (!every)
 		return note_once(name, fd, evlist);
-	err = note_changes__init(&changes);
+	/* Their times are of perf's clock: see names.c. */
+	err = note_changes__init(&changes, !evlist__first(evlist)->core.attr.use_clockid);
 	if (err)
 		pr_warning("Programs that start are noted every %u seconds only, as their start cannot be recorded: %s. See /proc/sys/kernel/perf_event_paranoid.\n",
 			   every, strerror(-err));
@@ -496,16 +511,18 @@ static void run_keeper(const char *what, pid_t recorder)
 
 /**
  * blackbox__keep_notes - keep the notes of a session current as long as a flight recorder lives
- * @what: the session that it reads
- * @self: of the recorder, which drops what the child causes as it drops its own doing
+ * @fr: the recorder, which drops what the keeper causes as it drops its own doing
+ * @what: the session that it reads, or NULL: it has events of its own
  *
  * If the session does not outlive the kernel, or is not this user's, nothing is stored; nor by a
- * recorder in a pid namespace of its own.
+ * recorder in a pid namespace of its own, or with --dry-run.
  */
-void blackbox__keep_notes(const char *what, struct flight_self *self)
+void blackbox__keep_notes(struct flight_recorder *fr, const char *what)
 {
 	pid_t recorder = getpid(), pid;
 
+	if (!what || flight_recorder__get_job(fr)->opts->dry_run)
+		return;
 	/* What /proc tells in another pid namespace would replace what is right. */
 	if (!flight_self__knows_pids())
 		return;
@@ -517,7 +534,7 @@ void blackbox__keep_notes(const char *what, struct flight_self *self)
 	else if (!pid)
 		run_keeper(what, recorder);
 	else
-		self->keeper = pid;
+		flight_recorder__get_self(fr)->keeper = pid;
 }
 
 static unsigned int note_every;

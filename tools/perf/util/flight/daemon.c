@@ -306,7 +306,7 @@ int flight_daemon__watch(bool daemon)
 	return hup_fd;
 }
 
-/* A message with a file, or with a negative errno */
+/* The message is a negative errno, or comes with a file. */
 union log_control {
 	struct cmsghdr	header;
 	char		room[CMSG_SPACE(sizeof(int))];
@@ -454,7 +454,10 @@ int flight_daemon__run(const char *out, u64 now, u64 *due)
 	int err = 0;
 	u64 count;
 
-	/* Before the flag: the signal handler sets that first. */
+	/*
+	 * This is read before the flag. The handler sets the flag before it writes, so a signal
+	 * in between is seen now, and at most causes one more pass.
+	 */
 	if (hup_fd >= 0 && read(hup_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		pr_debug("eventfd: %m\n");
 	if (READ_ONCE(hup_came)) {
