@@ -153,15 +153,19 @@ samples()
 	fi
 }
 
-# Not one of its samples has the name of what it was before.
+# None of its samples is without a name, and none in its own code has that of what it was before,
+# although all of this was stored later.
 names_latecomer()
 {
-	samples -F comm,ip,sym,dso -G || return 1
-	if grep -F "($OUT/latecomer)" /tmp/samples | grep -m1 -vE '^ *latecomer '; then
+	local pid
+	samples -F comm,pid,ip,sym,dso -G || return 1
+	pid=$(awk '$1 == "latecomer" { print $2; exit }' /tmp/samples)
+	if [ -z "$pid" ] || grep -m1 -E "^ *:$pid +$pid " /tmp/samples ||
+	   grep -F "($OUT/latecomer)" /tmp/samples | grep -m1 -vE '^ *latecomer '; then
+		awk '{ print $1 }' /tmp/samples | sort | uniq -c | sort -rn | head
 		return 1
 	fi
-	grep -m1 -E "^ *latecomer +[0-9a-f]+ $HOT_FUNCTION \\($OUT/latecomer\\)" /tmp/samples ||
-		{ awk '{ print $1 }' /tmp/samples | sort | uniq -c | sort -rn | head; return 1; }
+	grep -m1 -E "^ *latecomer +$pid +[0-9a-f]+ $HOT_FUNCTION \\($OUT/latecomer\\)" /tmp/samples
 }
 
 # It is not loaded in this boot.
