@@ -17,7 +17,7 @@ union perf_event;
 
 /**
  * struct persistent_event - one event of a session on one CPU
- * @fd: consumer file descriptor
+ * @fd: consumer file descriptor, -1 if it was closed
  * @cpu: its CPU, -1 for an event that follows its task
  * @index: its number on that CPU
  * @buffer_index: number of the event whose buffer it writes to
@@ -127,6 +127,9 @@ const char *persistent__state_name(u32 state, u32 flags);
 bool evsel__is_persistent(const struct evsel *evsel);
 struct persistent_session *persistent_session__open(const char *what);
 struct persistent_session *persistent_session__open_id(u64 id);
+struct persistent_session *
+persistent_session__open_events(const struct persistent_session *of,
+				const struct perf_persistent_entry *entries, int nr, int *err);
 int persistent_session__claim(struct persistent_session *session);
 int persistent__open_session(u64 id);
 int persistent__list_events(u64 id, struct perf_persistent_entry **entries);

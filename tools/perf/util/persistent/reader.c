@@ -58,121 +58,6 @@
 /* Records are handed on in chunks of at least this size, and up to a record more. */
 #define CHUNK_SIZE	(256 * 1024)
 
-/* Buffers */
-
-bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event)
-{
-	struct perf_cpu cpu = { .cpu = event->cpu };
-
-	/* Tasks migrate: the side-band of other CPUs names samples of these. */
-	return !r->cpus || persistent_event__is_sideband(event) ||
-	       perf_cpu_map__has(r->cpus, cpu);
-}
-
-static int reader__map_buffer(struct persistent_reader *r, struct persistent_buffer *buf,
-			      const struct persistent_event *event)
-{
-	buf->event = event;
-	buf->sideband = persistent_event__is_sideband(event);
-	buf->len = event->data_size + page_size;
-	buf->snap = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size);
-	return buf->snap ? perf_snapshot_set__add(r->set, buf->snap) : -errno;
-}
-
-/**
- * persistent_reader__map - map the buffers of the session
- * @r: the reader, with its options and the session
- *
- * Return: 0, or a negative errno when the user was told, but for -ENOMEM.
- */
-int persistent_reader__map(struct persistent_reader *r)
-{
-	char msg[STRERR_BUFSIZE];
-	bool samples = false;
-	int err;
-
-	r->set = perf_snapshot_set__new();
-	r->buffers = calloc(r->ps->nr_events, sizeof(*r->buffers));
-	if (!r->set || !r->buffers)
-		return -ENOMEM;
-
-	for (int sideband = 0; sideband < 2; sideband++) {
-		for (int i = 0; i < r->ps->nr_events; i++) {
-			const struct persistent_event *event = &r->ps->events[i];
-
-			if (event->buffer_index != event->index ||
-			    persistent_event__is_sideband(event) != sideband ||
-			    !persistent_reader__wants(r, event))
-				continue;
-
-			err = reader__map_buffer(r, &r->buffers[r->nr_buffers++], event);
-			if (err) {
-				pr_err("Cannot map the buffer of event %u on CPU %d of session '%s': %s\n",
-				       event->index, event->cpu, r->ps->name,
-				       str_error_r(-err, msg, sizeof(msg)));
-				return err;
-			}
-			samples |= !sideband;
-		}
-	}
-
-	if (!samples) {
-		pr_err("Session '%s' has no events%s%s: see perf ctl -i %s.\n", r->ps->name,
-		       r->cpus ? " on CPUs " : "", r->cpus ? r->opts->target.cpu_list : "",
-		       r->ps->name);
-		return -ENOENT;
-	}
-	return 0;
-}
-
-/* The caller may have a way to print it that does not wait for the log. */
-static void say_error(struct persistent_reader *r, const struct persistent_buffer *buf)
-{
-	char msg[STRERR_BUFSIZE], text[512];
-
-	scnprintf(text, sizeof(text),
-		  "Cannot read the buffer of event %u on CPU %d of session '%s': %s\n",
-		  buf->event->index, buf->event->cpu, r->ps->name,
-		  str_error_r(-buf->err, msg, sizeof(msg)));
-	if (r->say)
-		r->say(r, text);
-	else
-		pr_err("%s", text);
-}
-
-/**
- * persistent_reader__take - copy all buffers
- * @r: the reader
- * @flags: of perf_snapshot__take()
- *
- * If a buffer cannot be read, the others are read all the same. An error is printed once, not
- * in each pass.
- *
- * Return: 0, or a negative errno if none could be read.
- */
-int persistent_reader__take(struct persistent_reader *r, unsigned int flags)
-{
-	int last_err = 0, nr_read = 0;
-
-	perf_snapshot_set__take(r->set, flags | PERF_SNAPSHOT_NO_PAUSE);
-
-	for (int i = 0; i < r->nr_buffers; i++) {
-		struct persistent_buffer *buf = &r->buffers[i];
-		int before = buf->err;
-
-		buf->err = perf_snapshot__info(buf->snap)->err;
-		if (buf->err)
-			last_err = buf->err;
-		else if (!buf->sideband)
-			nr_read++;
-		if (buf->err && buf->err != before)
-			say_error(r, buf);
-	}
-	if (last_err && nr_read)
-		r->incomplete = true;
-	return nr_read ? 0 : last_err;
-}
-
 /* Records */
 
 static int process_synthesized(const struct perf_tool *tool, union perf_event *event,
@@ -440,11 +325,7 @@ int persistent_reader__open(struct persistent_reader *r, const char *what)
 /* But for the evlist and perf's session, which are perf record's. */
 void persistent_reader__exit(struct persistent_reader *r)
 {
-	for (int i = 0; i < r->nr_buffers; i++)
-		perf_snapshot__delete(r->buffers[i].snap);
-	free(r->buffers);
+	persistent_reader__forget_session(r);
 	free(r->chunk);
-	perf_snapshot_set__delete(r->set);
-	persistent_session__close(r->ps);
 	perf_cpu_map__put(r->cpus);
 }

@@ -2,6 +2,7 @@
 #ifndef __PERF_PERSISTENT_READER_H
 #define __PERF_PERSISTENT_READER_H
 
+#include "persistent.h"
 #include "../snapshot-cover.h"
 #include "../tool.h"
 
@@ -15,8 +16,6 @@ struct evlist;
 struct perf_cpu_map;
 struct perf_data;
 struct perf_session;
-struct persistent_event;
-struct persistent_session;
 struct record_opts;
 
 /**
@@ -44,9 +43,12 @@ struct persistent_buffer {
  * @tool: passes synthesized records to @put
  * @put: gets each record or several of them, in order
  * @say: prints a message without waiting for its reader; NULL: pr_err() does
+ * @closing: the file of an event is about to be closed; may be NULL
  * @knows: is a process known from elsewhere, from before the records? NULL: none is
  * @opts: options of perf record
- * @ps: the persistent session
+ * @ps: the persistent session, with the events that it had when it was opened
+ * @more: events that it got later, see persistent_reader__add()
+ * @nr_more: entries of @more
  * @data: the file
  * @session: perf's session of the file, for persistent_reader__synthesize()
  * @evlist: the session's events, which become perf record's
@@ -57,7 +59,7 @@ struct persistent_buffer {
  * @chunk: records on their way to @put
  * @samples: number of samples that were passed to @put
  * @lost: events that the kernel could not store, ever
- * @unknown: records of events that the session did not have when it was opened
+ * @unknown: records of events that are not in @evlist
  * @incomplete: some of what describes the records could not be written
  * @complete_since: from then on, no side-band is missing
  */
@@ -65,9 +67,12 @@ struct persistent_reader {
 	struct perf_tool		tool;
 	int				(*put)(struct persistent_reader *r, void *buf, size_t size);
 	void				(*say)(struct persistent_reader *r, const char *text);
+	void				(*closing)(struct persistent_reader *r, int fd);
 	bool				(*knows)(struct persistent_reader *r, pid_t pid);
 	struct record_opts		*opts;
 	struct persistent_session	*ps;
+	struct persistent_session	**more;
+	int				nr_more;
 	struct perf_data		*data;
 	struct perf_session		*session;
 	struct evlist			*evlist;
@@ -83,8 +88,20 @@ struct persistent_reader {
 	u64				complete_since;
 };
 
+/* Is the event of the buffer one of these? */
+static inline bool persistent_buffer__is_of(const struct persistent_buffer *buf,
+					    const struct persistent_session *ps)
+{
+	return buf->event >= ps->events && buf->event < ps->events + ps->nr_events;
+}
+
 int persistent_reader__open(struct persistent_reader *r, const char *what);
 int persistent_reader__map(struct persistent_reader *r);
+int persistent_reader__add(struct persistent_reader *r, struct persistent_session *ps);
+void persistent_reader__forget(struct persistent_reader *r,
+			       bool (*is_in_use)(const struct persistent_event *event, void *data),
+			       void *data);
+void persistent_reader__forget_session(struct persistent_reader *r);
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
 int persistent_reader__describe(struct persistent_reader *r);
 int persistent_reader__synthesize(struct persistent_reader *r);

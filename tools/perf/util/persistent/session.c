@@ -692,6 +692,45 @@ struct persistent_session *persistent_session__open_id(u64 id)
 }
 
 /**
+ * persistent_session__open_events - open some events of a session without messages
+ * @of: the session
+ * @entries: the events, sorted by CPU and index
+ * @nr: number of them
+ * @err: out: 0, or why one of them could not be opened, a negative errno
+ *
+ * An event that was claimed meanwhile is left out, without an error.
+ *
+ * Return: those that could be opened, which may be none, or NULL if there is no memory.
+ */
+struct persistent_session *
+persistent_session__open_events(const struct persistent_session *of,
+				const struct perf_persistent_entry *entries, int nr, int *err)
+{
+	struct persistent_session *some = zalloc(sizeof(*some));
+
+	*err = 0;
+	if (some)
+		some->events = calloc(nr + 1, sizeof(*some->events));
+	if (!some || !some->events) {
+		free(some);
+		return NULL;
+	}
+	scnprintf(some->name, sizeof(some->name), "%s", of->name);
+	some->id = of->id;
+	some->owner = of->owner;
+	for (int i = 0; i < nr; i++) {
+		int ret = persistent_event__open(of->id, entries[i].cpu, entries[i].index,
+						 &some->events[some->nr_events]);
+
+		if (!ret)
+			some->nr_events++;
+		else if (ret != -ENOENT)
+			*err = ret;
+	}
+	return some;
+}
+
+/**
  * persistent_session__open - open all events of a session for reading
  * @what: the name of the session, or "id=ID"
  *
@@ -767,8 +806,10 @@ void persistent_session__close(struct persistent_session *session)
 	if (!session)
 		return;
 
-	for (int i = 0; i < session->nr_events; i++)
-		close(session->events[i].fd);
+	for (int i = 0; i < session->nr_events; i++) {
+		if (session->events[i].fd >= 0)
+			close(session->events[i].fd);
+	}
 	free(session->events);
 	free(session);
 }

@@ -40,6 +40,7 @@
  * their sizes, and perf record polls them, from the start. The user is told.
  */
 #include "hotplug.h"
+#include "event-id.h"
 #include "../status.h"
 #include "../../cgroup.h"
 #include "../../clockid.h"
@@ -53,9 +54,7 @@
 #include <internal/evlist.h>
 #include <internal/evsel.h>
 #include <internal/xyarray.h>
-#include <linux/hash.h>
 #include <linux/kernel.h>
-#include <linux/list.h>
 #include <linux/perf_event.h>
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
@@ -191,27 +190,13 @@ void flight_hotplug__exit(struct flight_hotplug *hp)
 /* A record of the new event belongs to the same evsel. */
 static int add_id(struct evlist *evlist, struct evsel *evsel, struct perf_cpu cpu, int fd)
 {
-	struct perf_sample_id *sid;
-	u64 *ids, id;
+	u64 id;
 
 	if (!(evsel->core.attr.read_format & PERF_FORMAT_ID))
 		return 0;
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &id))
 		return -errno;
-	ids = realloc(evsel->core.id, (evsel->core.ids + 1) * sizeof(*ids));
-	if (!ids)
-		return -ENOMEM;
-	evsel->core.id = ids;
-	sid = zalloc(sizeof(*sid));
-	if (!sid)
-		return -ENOMEM;
-	ids[evsel->core.ids++] = id;
-	sid->id = id;
-	sid->evsel = &evsel->core;
-	sid->cpu = cpu;
-	sid->tid = -1;
-	hlist_add_head(&sid->node, &evlist->core.heads[hash_64(id, PERF_EVLIST__HLIST_BITS)]);
-	return 0;
+	return evsel__append_id(evlist, evsel, id, cpu);
 }
 
 static int open_event(struct evlist *evlist, struct evsel *evsel, struct perf_cpu cpu, int idx,

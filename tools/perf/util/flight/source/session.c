@@ -15,10 +15,20 @@
  *	/proc, read after the first copy of the buffers: tasks that are alive
  *	side-band records in the buffers
  *
- * perf record waits for one file descriptor, an epoll of the buffers. A buffer causes a
- * wakeup when half of it has been written since the last wakeup. The buffer of a session
- * that has ended, or of a task that has exited, hangs up, and is removed from the epoll.
- * The source has ended when all of them have hung up.
+ * perf record waits for one file descriptor, an epoll of the buffers and of the session. A
+ * buffer causes a wakeup when half of it has been written since the last wakeup. The buffer
+ * of a session that has ended, or of a task that has exited, hangs up, and is removed from
+ * the epoll. The session causes a wakeup when it gets or loses events, see follow.c.
+ *
+ * When all buffers have hung up, a session that was named may be about to be replaced. The
+ * source waits for the new one, which a timer in the epoll tells it to look for:
+ *
+ *	READING ---- all buffers have hung up ----> WAITING ---- REPLACE_TIME ----> ended
+ *	   ^					       |
+ *	   +---- session of that name and owner -------+---- which cannot be read -> ended
+ *
+ * What is stored of the old session stays. The last pass of the old session is complete before
+ * its buffers are unmapped.
  *
  * A trigger with 'freeze' freezes the session, for all its readers, until the dump has its
  * records, and thaws it only if it was not frozen before. A dump of a session that somebody
@@ -30,6 +40,7 @@
  * passes keep memory for the records that are written between two passes.
  */
 #include "source.h"
+#include "follow.h"
 #include "../job.h"
 #include "../recorder.h"
 #include "../self.h"
@@ -45,14 +56,23 @@
 #include "../../util.h"
 
 #include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <perf/snapshot.h>
 #include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
+
+/* How often a session is looked for that replaces one that has ended, and how long, in ns */
+#define REPLACE_INTERVAL	(100 * NSEC_PER_MSEC)
+#define REPLACE_TIME		(2 * NSEC_PER_SEC)
 
 /**
  * struct session_source - a session that a flight recorder reads
@@ -60,10 +80,16 @@
  * @reader: reads the session
  * @p: the options of persistent events
  * @fo: those of the flight recorder
+ * @name: name of the session
  * @control: the session as a whole, or -1: the kernel does not know that
+ * @timer: tells to look for a session that replaces it, or -1
+ * @ticks: expirations of @timer
  * @nr_live: buffers that may be written to again
+ * @most: bytes that the records may take, if the session takes as little as at first
  * @begun: the records of the first pass have been stored
  * @in_pass: put() gets records from a buffer, not synthesized ones
+ * @changed: the session has got or lost events, or was frozen or thawed
+ * @waiting: the session has ended; another one may replace it
  * @froze: it is this recorder that froze the session
  */
 struct session_source {
@@ -71,10 +97,16 @@ struct session_source {
 	struct persistent_reader	reader;
 	const struct persistent_opts	*p;
 	struct flight_opts		*fo;
+	char				name[PERF_PERSISTENT_NAME_LEN];
 	int				control;
+	int				timer;
+	u64				ticks;
 	int				nr_live;
+	u64				most;
 	bool				begun;
 	bool				in_pass;
+	bool				changed;
+	bool				waiting;
 	bool				froze;
 };
 
@@ -145,69 +177,253 @@ static void drop_pass(struct session_source *s)
 		perf_snapshot__release(s->reader.buffers[i].snap);
 }
 
-static int share_memory(struct session_source *s)
+/* What the buffers leave of the memory is the records'. */
+static void share_memory(struct session_source *s)
 {
-	u64 total = 0, copies;
+	s->fo->store = min(s->most, s->fo->memory - session_follow__memory(&s->reader));
+}
 
-	for (int i = 0; i < s->reader.nr_buffers; i++)
-		total += s->reader.buffers[i].len;
-	/* The mapping and the copies. */
-	copies = 2 * total;
-	if (copies > s->fo->memory / 2) {
+static int check_memory(struct session_source *s)
+{
+	u64 memory = session_follow__memory(&s->reader);
+
+	if (memory > s->fo->memory / 2) {
 		pr_err("-M %lluK is not enough to read session '%s', whose buffers have %lluK: give it %lluM.\n",
-		       (unsigned long long)s->fo->memory >> 10, s->reader.ps->name,
-		       (unsigned long long)total >> 10,
-		       (unsigned long long)(2 * copies >> 20) + 1);
+		       (unsigned long long)s->fo->memory >> 10, s->name,
+		       (unsigned long long)memory >> 11,
+		       (unsigned long long)(2 * memory >> 20) + 1);
 		return -EINVAL;
 	}
-	s->fo->store = s->fo->memory - copies;
+	s->most = s->fo->memory - memory;
+	share_memory(s);
 	return 0;
 }
 
-static int watch_buffers(struct session_source *s)
+static int watch(struct session_source *s, int fd, u32 how)
+{
+	struct epoll_event ev = { .events = EPOLLIN | how, .data.fd = fd };
+
+	return epoll_ctl(s->source.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* The buffers of some events of the session. */
+static int watch_buffers(struct session_source *s, const struct persistent_session *ps)
+{
+	int err = 0;
+
+	for (int i = 0; i < s->reader.nr_buffers && !err; i++) {
+		const struct persistent_buffer *buf = &s->reader.buffers[i];
+
+		if (!persistent_buffer__is_of(buf, ps))
+			continue;
+		err = watch(s, buf->event->fd, 0);
+		if (!err)
+			s->nr_live++;
+	}
+	return err;
+}
+
+static void closing(struct persistent_reader *r, int fd)
+{
+	struct session_source *s = container_of(r, struct session_source, reader);
+
+	/* A child that writes a dump may have it open. */
+	if (!epoll_ctl(s->source.fd, EPOLL_CTL_DEL, fd, NULL))
+		s->nr_live--;
+}
+
+/*
+ * The session tells of a change once, or twice to EPOLLET: when perf record's poll() asks the
+ * epoll, which asks the session, and in look_at_events().
+ */
+static void open_control(struct session_source *s)
+{
+	s->control = persistent__open_session(s->reader.ps->id);
+	if (s->control >= 0 && watch(s, s->control, EPOLLET)) {
+		close(s->control);
+		s->control = -1;
+	}
+	/* Since its events were opened, maybe. */
+	s->changed = s->control >= 0;
+}
+
+static void close_control(struct session_source *s)
+{
+	if (s->control < 0)
+		return;
+	epoll_ctl(s->source.fd, EPOLL_CTL_DEL, s->control, NULL);
+	close(s->control);
+	s->control = -1;
+}
+
+static int watch_session(struct session_source *s)
 {
 	int err;
 
 	s->source.fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->source.fd < 0)
-		goto out_error;
-
-	for (int i = 0; i < s->reader.nr_buffers; i++) {
-		int fd = s->reader.buffers[i].event->fd;
-		struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-		if (epoll_ctl(s->source.fd, EPOLL_CTL_ADD, fd, &ev))
-			goto out_error;
-	}
-	s->nr_live = s->reader.nr_buffers;
-	return 0;
-
-out_error:
-	err = -errno;
-	pr_err("Cannot wait for the buffers of session '%s': %s\n", s->reader.ps->name,
-	       strerror(-err));
+	err = s->source.fd < 0 ? -errno : watch_buffers(s, s->reader.ps);
+	if (err)
+		pr_err("Cannot wait for the buffers of session '%s': %s\n", s->name,
+		       strerror(-err));
+	else
+		open_control(s);
 	return err;
 }
 
+static void __printf(2, 3) tell_user(struct session_source *s, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vscnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	flight_job__say(flight_recorder__get_job(s->source.flight), "%s", text);
+}
+
 /* Call this before a pass, so that the pass still reads the last records of these buffers. */
-static void forget_what_has_ended(struct session_source *s)
+static void look_at_events(struct session_source *s)
 {
 	struct epoll_event events[64];
 	int nr = epoll_wait(s->source.fd, events, ARRAY_SIZE(events), 0);
 
 	for (int i = 0; i < nr; i++) {
-		if (!(events[i].events & (EPOLLHUP | EPOLLERR)))
+		bool has_ended = events[i].events & (EPOLLHUP | EPOLLERR);
+		int fd = events[i].data.fd;
+
+		if (fd == s->control)
+			s->changed = true;
+		if (!has_ended)
 			continue;
-		epoll_ctl(s->source.fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);
-		s->nr_live--;
+		epoll_ctl(s->source.fd, EPOLL_CTL_DEL, fd, NULL);
+		if (fd != s->control)
+			s->nr_live--;
 	}
-	if (s->nr_live || s->source.ended)
-		return;
+}
+
+static void end(struct session_source *s)
+{
 	s->source.ended = true;
 	if (!quiet)
-		flight_job__say(flight_recorder__get_job(s->source.flight),
-				"[ perf record: persistent session '%s' has ended ]\n",
-				s->reader.ps->name);
+		tell_user(s, "[ perf record: persistent session '%s' has ended ]\n", s->name);
+}
+
+/* Events that join later are not noticed before the next pass. */
+static bool has_changed(struct session_source *s)
+{
+	struct pollfd fd = { .fd = s->control, .events = POLLIN };
+
+	return s->control >= 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLIN;
+}
+
+static struct session_follow following(struct session_source *s)
+{
+	return (struct session_follow) {
+		.reader	= &s->reader,
+		.memory	= s->fo->memory / 2,
+		.fair	= s->fo->fair,
+	};
+}
+
+/* After the copy of a pass. */
+static void extend(struct session_source *s)
+{
+	struct session_follow f = following(s);
+	int nr, err = 0;
+
+	s->changed |= has_changed(s);
+	if (!s->changed)
+		return;
+	nr = session_follow__extend(&f);
+	if (nr > 0) {
+		err = watch_buffers(s, s->reader.more[s->reader.nr_more - 1]);
+		share_memory(s);
+	}
+	if (nr > 0 && !quiet)
+		tell_user(s, "[ perf record: persistent session '%s' got %d events more ]\n",
+			  s->name, nr);
+	if (err)
+		scnprintf(f.why, sizeof(f.why), "%s", strerror(-err));
+	if (*f.why)
+		tell_user(s, "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
+			  s->name, f.why);
+}
+
+/* After the records of a pass were stored. */
+static void shrink(struct session_source *s)
+{
+	struct session_follow f = following(s);
+
+	if (s->changed)
+		session_follow__shrink(&f);
+	s->changed = false;
+	share_memory(s);
+}
+
+/* All buffers have hung up, and were read. */
+static void wait_for_another(struct session_source *s, bool last)
+{
+	struct itimerspec its = {
+		.it_value.tv_nsec    = REPLACE_INTERVAL,
+		.it_interval.tv_nsec = REPLACE_INTERVAL,
+	};
+
+	if (last || s->fo->dry_run || strstarts(s->p->read, "id="))
+		return end(s);
+	if (s->timer < 0)
+		s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->timer < 0 || timerfd_settime(s->timer, 0, &its, NULL) ||
+	    (watch(s, s->timer, 0) && errno != EEXIST))
+		return end(s);
+	s->waiting = true;
+	s->ticks = 0;
+}
+
+static int read_another(struct session_source *s)
+{
+	struct itimerspec off = {};
+	int err;
+
+	timerfd_settime(s->timer, 0, &off, NULL);
+	s->waiting = false;
+	s->froze = false;
+	close_control(s);
+	err = watch_buffers(s, s->reader.ps);
+	if (err)
+		return err;
+	open_control(s);
+	share_memory(s);
+	err = persistent_reader__take(&s->reader, 0);
+	if (err)
+		return err;
+	if (!quiet)
+		tell_user(s, "[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
+			  s->name);
+	extend(s);
+	return put_pass(s);
+}
+
+static int look_for_another(struct session_source *s)
+{
+	struct session_follow f = following(s);
+	u64 ticks = 0;
+	int err;
+
+	if (read(s->timer, &ticks, sizeof(ticks)) == sizeof(ticks))
+		s->ticks += ticks;
+	err = session_follow__replace(&f);
+	if (!err)
+		err = read_another(s);
+	if (!err)
+		return 0;
+	if (err == -EAGAIN && s->waiting && s->ticks < REPLACE_TIME / REPLACE_INTERVAL)
+		return 0;
+	if (err != -EAGAIN)
+		tell_user(s, "Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
+			  s->name, *f.why ? f.why : strerror(-err));
+	s->waiting = true;
+	end(s);
+	return 0;
 }
 
 static void session_source__tell(struct record_source *src,
@@ -231,7 +447,7 @@ static void session_source__freeze(struct record_source *src, bool on)
 		else if (errno != EALREADY)
 			flight_job__say(flight_recorder__get_job(src->flight),
 					"Cannot freeze the persistent session '%s': %m\n",
-					s->reader.ps->name);
+					s->name);
 	} else if (s->froze) {
 		s->froze = false;
 		/* Somebody may have thawed it, or ended it. */
@@ -271,13 +487,13 @@ static int session_source__open(struct record_source *src)
 	if (!err)
 		err = persistent_reader__open(&s->reader, s->p->read);
 	if (!err) {
-		s->control = persistent__open_session(s->reader.ps->id);
-		err = check_freeze(s);
+		scnprintf(s->name, sizeof(s->name), "%s", s->reader.ps->name);
+		err = watch_session(s);
 	}
 	if (!err)
-		err = share_memory(s);
+		err = check_freeze(s);
 	if (!err)
-		err = watch_buffers(s);
+		err = check_memory(s);
 	if (!err)
 		err = persistent_reader__take(&s->reader, 0);
 	if (!err)
@@ -310,20 +526,31 @@ static int read_first(struct session_source *s)
 	return err;
 }
 
-static int session_source__read(struct record_source *src, bool last __maybe_unused)
+static int session_source__read(struct record_source *src, bool last)
 {
 	struct session_source *s = container_of(src, struct session_source, source);
+	bool is_over;
 	int err;
 
 	if (!s->begun)
 		return read_first(s);
+	if (s->waiting)
+		return src->ended || last ? 0 : look_for_another(s);
 
-	forget_what_has_ended(s);
+	look_at_events(s);
+	is_over = !s->nr_live;
 	err = persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL);
 	/* The writer was too fast. The next pass reports the records that it overwrote. */
-	if (err == -EAGAIN)
+	if (err == -EAGAIN && !is_over)
 		return 0;
-	return err ?: put_pass(s);
+	if (!err && !is_over)
+		extend(s);
+	err = err ?: put_pass(s);
+	if (!err && is_over && !src->ended)
+		wait_for_another(s, last);
+	else if (!err)
+		shrink(s);
+	return err;
 }
 
 static void session_source__delete(struct record_source *src)
@@ -331,9 +558,10 @@ static void session_source__delete(struct record_source *src)
 	struct session_source *s = container_of(src, struct session_source, source);
 
 	session_source__freeze(src, false);
-	if (s->control >= 0)
-		close(s->control);
+	close_control(s);
 	persistent_reader__exit(&s->reader);
+	if (s->timer >= 0)
+		close(s->timer);
 	if (src->fd >= 0)
 		close(src->fd);
 	free(s);
@@ -370,9 +598,11 @@ struct record_source *session_source__new(struct flight_opts *fo, const struct p
 	s->source.data	= data;
 	s->source.fd	= -1;
 	s->control	= -1;
+	s->timer	= -1;
 	s->reader.put	= put;
 	s->reader.say	= say;
 	s->reader.knows	= knows;
+	s->reader.closing = closing;
 	s->reader.opts	= opts;
 	s->reader.data	= data;
 	s->fo		= fo;

@@ -86,14 +86,16 @@ static void round_is_gone(u64 pos, u64 time, void *data)
 static void share_memory(struct flight_store *st)
 {
 	size_t sideband = sideband_store__stats(st->sideband)->used + fold_order__used(st->order);
+	/* A session that grows leaves less than at first. */
+	size_t budget = st->opts->store > sideband ? st->opts->store - sideband : 0;
 
 	if (st->fair) {
-		fair_store__set_budget(st->fair, st->opts->store - sideband);
+		fair_store__set_budget(st->fair, budget);
 		fair_store__fold_old(st->fair);
 		st->folded = fair_store__oldest_group(st->fair);
 		sideband_store__shed_ended(st->sideband);
 	} else {
-		ring_store__set_budget(st->ring, st->opts->store - sideband);
+		ring_store__set_budget(st->ring, budget);
 	}
 	sideband_store__settle(st->sideband, st->folded, SIDEBAND_SETTLE_SHARE);
 	if (st->lost_events != st->seen_lost) {
