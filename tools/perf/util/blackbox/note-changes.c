@@ -63,7 +63,7 @@ static int watch(struct evlist *evlist, int fd)
 						    fdarray_flag__non_perf_event);
 }
 
-static struct evlist *open_events(const struct flight_cpu_news *news)
+static struct evlist *open_events(const struct note_changes *c)
 {
 	struct target target = { .system_wide = true, .uid = UINT_MAX, .uses_mmap = true };
 	struct evlist *evlist = evlist__new();
@@ -77,7 +77,8 @@ static struct evlist *open_events(const struct flight_cpu_news *news)
 		err = -errno ?: -EIO;
 		goto out;
 	}
-	if (watch(evlist, news->uevents) >= 0 && watch(evlist, news->clock) >= 0)
+	if (watch(evlist, c->news.uevents) >= 0 && watch(evlist, c->news.clock) >= 0 &&
+	    watch(evlist, c->session) >= 0)
 		return evlist;
 out:
 	evlist__delete(evlist);
@@ -88,18 +89,22 @@ out:
 /**
  * note_changes__init - begin to listen
  * @c: for note_changes__exit(), whatever this returns
+ * @session: file of the session that the notes are of
  * @listen: false: changes are of no use
  *
  * Return: 0, or a negative errno: the state has to be read again and again
  */
-int note_changes__init(struct note_changes *c, bool listen)
+int note_changes__init(struct note_changes *c, int session, bool listen)
 {
-	*c = (struct note_changes) { .news = { .uevents = -1, .clock = -1 } };
+	*c = (struct note_changes) {
+		.session = session,
+		.news	 = { .uevents = -1, .clock = -1 },
+	};
 	strbuf_init(&c->taken, 0);
 	if (!listen)
 		return 0;
 	flight_cpu_news__init(&c->news);
-	c->evlist = open_events(&c->news);
+	c->evlist = open_events(c);
 	if (c->evlist)
 		return 0;
 	c->stale = true;
@@ -114,14 +119,16 @@ void note_changes__exit(struct note_changes *c)
 }
 
 /**
- * note_changes__wait - wait for records, or news of CPUs
+ * note_changes__wait - wait for records, news of CPUs, or the end of the session
  * @c: what is listened to
  * @timeout: in ms
  */
 void note_changes__wait(struct note_changes *c, int timeout)
 {
+	struct pollfd session = { .fd = c->session };
+
 	if (!c->evlist)
-		poll(NULL, 0, timeout);
+		poll(&session, 1, timeout);
 	else if (evlist__poll(c->evlist, timeout) > 0)
 		evlist__filter_pollfd(c->evlist, POLLERR | POLLHUP);
 }
@@ -184,7 +191,7 @@ static void take_buffers(struct note_changes *c)
  */
 void note_changes__open(struct note_changes *c)
 {
-	struct evlist *evlist = c->stale ? open_events(&c->news) : NULL;
+	struct evlist *evlist = c->stale ? open_events(c) : NULL;
 
 	/* Without the new events the old ones are of use. */
 	if (!evlist)

@@ -32,7 +32,8 @@
  *					for its workload
  *	the recorder is killed		the kernel kills the keeper (PR_SET_PDEATHSIG)
  *	the keeper is killed		recording goes on, and the notes stay as they are
- *	the session ends		the next note fails with ENOENT, and the keeper exits
+ *	the session ends		its file hangs up, and the keeper looks for one of that name
+ *					which may replace it, until the recorder ends
  *	fork() fails			a warning, and recording goes on
  *	a CPU comes online		see note-changes.c
  *
@@ -86,6 +87,9 @@
 
 /* In ms: changes are collected for that long. */
 #define COLLECT_CHANGES	100
+
+/* In ms: how often a session is looked for that replaces one */
+#define LOOK_FOR_SESSION	100
 
 /* In ms: a wait may end early. */
 #define MAX_WAIT	((u64)(3600 * MSEC_PER_SEC))
@@ -328,6 +332,13 @@ static u64 now(void)
 	return ns;
 }
 
+static bool has_ended(int fd)
+{
+	struct pollfd session = { .fd = fd };
+
+	return poll(&session, 1, 0) > 0 && session.revents & POLLHUP;
+}
+
 static int add(const char *name, int fd, struct note_changes *c)
 {
 	struct perf_persistent_notes arg = {
@@ -358,6 +369,8 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 	while (!err) {
 		t = now();
 		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
+		if (has_ended(fd))
+			return -ENOENT;
 		poll(NULL, 0, COLLECT_CHANGES);
 		note_changes__take(c);
 		t = now();
@@ -400,7 +413,7 @@ static int note_session(const char *name, int fd, struct evlist *evlist, unsigne
 	if (!every)
 		return note_once(name, fd, evlist);
 	/* Their times are of perf's clock: see names.c. */
-	err = note_changes__init(&changes, !evlist__first(evlist)->core.attr.use_clockid);
+	err = note_changes__init(&changes, fd, !evlist__first(evlist)->core.attr.use_clockid);
 	if (err)
 		pr_warning("Programs that start are noted every %u seconds only, as their start cannot be recorded: %s. See /proc/sys/kernel/perf_event_paranoid.\n",
 			   every, strerror(-err));
@@ -434,11 +447,13 @@ static bool outlives_kernel(const char *name)
 static bool wait_for_use(const char *name, int fd)
 {
 	struct perf_persistent_session_info info = { .size = sizeof(info) };
+	struct pollfd session = { .fd = fd };
 
-	while (!ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, &info) && persistent__may_control(&info)) {
+	while (!has_ended(fd) && !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, &info) &&
+	       persistent__may_control(&info)) {
 		if (outlives_kernel(name))
 			return true;
-		sleep(RECORDER_EVERY);
+		poll(&session, 1, RECORDER_EVERY * MSEC_PER_SEC);
 	}
 	return false;
 }
@@ -494,9 +509,26 @@ void blackbox__note(u64 id)
 		pr_warning("The session records, but without notes: store them with perf data note NAME.\n");
 }
 
+/* If the recorder does not follow a session that replaces this one, it ends, and so do we. */
+static int note_each(const char *name)
+{
+	u64 noted, id;
+	int err;
+
+	do {
+		if (!persistent__find_id(name, &noted))
+			return -ENOENT;
+		err = note(name, RECORDER_EVERY);
+		while (!persistent__find_id(name, &id))
+			poll(NULL, 0, LOOK_FOR_SESSION);
+	} while (id != noted);
+	return err;
+}
+
 static void run_keeper(const char *what, pid_t recorder)
 {
 	const struct sched_param ordinary = {};
+	int err;
 
 	flight_child__begin();
 	/* It has more time than a recorder with -r. */
@@ -506,7 +538,8 @@ static void run_keeper(const char *what, pid_t recorder)
 	flight_child__close_but(-1, -1);
 	quiet = true;
 	of_recorder = true;
-	_exit(note(what, RECORDER_EVERY) ? 1 : 0);
+	err = strstarts(what, "id=") ? note(what, RECORDER_EVERY) : note_each(what);
+	_exit(err ? 1 : 0);
 }
 
 /**
