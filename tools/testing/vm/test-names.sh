@@ -32,10 +32,10 @@ keeps_notes()
 	[ -n "$KEEPER" ] && grep -q perf_event "/proc/$KEEPER/maps"
 }
 
-# start_recorder NAME OPTION...: sets RECORDER, and KEEPER when that listens
+# start_recorder NAME: sets RECORDER, and KEEPER when that listens
 start_recorder()
 {
-	perf record -M 16M -e persistent/box/ -o "/tmp/$1.data" "${@:2}" >"/tmp/$1.said" 2>&1 &
+	perf record -M 16M -e persistent/box/ -o "/tmp/$1.data" >"/tmp/$1.said" 2>&1 &
 	RECORDER=$!
 	eventually keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
 }
@@ -75,6 +75,36 @@ survives_keeper()
 		kill -INT "$RECORDER" && eventually is_gone "$RECORDER"
 }
 
+# keeps_session: of the recorder's children, one has the session "other" open
+keeps_session()
+{
+	KEEPER=$(pgrep -P "$RECORDER" | head -n1)
+	[ -n "$KEEPER" ] && grep -hx "perf_persistent_session:[[:space:]]*$(cat $DEVICE/sessions/other/id)" \
+		"/proc/$KEEPER"/fdinfo/*
+}
+
+make_other()
+{
+	perf record -q -P other "$@" --reserve box -m 16K -e cpu-clock -C 0
+}
+
+# At once, although nothing happens that it would have to add. (Such a session has side-band, and
+# the keeper does not listen.)
+keeps_another()
+{
+	local id keeper
+	make_other || return
+	perf record -M 16M -e persistent/other/ -o /tmp/other.data >/tmp/other.said 2>&1 &
+	RECORDER=$!
+	eventually keeps_session || { cat /tmp/other.said; return 1; }
+	id=$(cat $DEVICE/sessions/other/id) keeper=$KEEPER
+	make_other --replace && [ "$(cat $DEVICE/sessions/other/id)" != "$id" ] || return
+	eventually keeps_session || { cat /tmp/other.said; return 1; }
+	[ "$KEEPER" = "$keeper" ] && grep "session 'other' was replaced" /tmp/other.said || return
+	perf ctl -d other
+	eventually is_gone "$RECORDER" && eventually is_gone "$KEEPER"
+}
+
 # Its /proc has other pids, and would replace what is right.
 is_not_in_container()
 {
@@ -98,6 +128,7 @@ boot_1()
 	tap_run "the session records in the region" test -e $DEVICE/sessions/box
 	tap_run "the keeper of the notes dies with its recorder" dies_with_recorder
 	tap_run "the recorder goes on without it" survives_keeper
+	tap_run "it follows a session that is replaced" keeps_another
 	tap_run "there is none in another pid namespace" is_not_in_container
 	tap_run "a recorder keeps its notes" starts_recorder
 }
