@@ -30,10 +30,11 @@ mount_slow()
 	wait_for grep -q mounted "$TMP/said" || { cat "$TMP/said"; return 1; }
 }
 
+# hold OPERATION SECONDS [TEXT]: the next one, or the next at a file with TEXT in its name
 hold()
 {
 	: >"$TMP/said"
-	echo "$1 $2" >"$TMP/control"
+	echo "$@" >"$TMP/control"
 }
 
 is_asked()
@@ -66,13 +67,13 @@ print(len(numbers), "numbers", gaps, "gaps")
 sys.exit(gaps or len(numbers) < 100)'
 }
 
-# loses_nothing OPERATION: it hangs in a dump, or in what follows it
+# loses_nothing OPERATION [TEXT]: it hangs in a dump, or in what follows it
 loses_nothing()
 {
 	local before
 
 	before=$(dumps "$OUT_NAME" | tail -n1)
-	hold "$1" "$HOLD"
+	hold "$1" "$HOLD" "${@:2}"
 	kill -USR1 "$RECORDER"
 	# In the cooldown of 1 s: the manifest is corrected later. One that comes before the dump
 	# begins is in its manifest.
@@ -153,6 +154,43 @@ gives_up()
 	stop_recorder INT
 	opens "$DUMP"
 	wait_for nothing_half_written
+}
+
+# A child looks for dumps that are too old, and removes them.
+expires_while_held()
+{
+	start_recorder "$TMP/slow/e" -M 4M -a -e cpu-clock -F 199 --max-dump-age 3s \
+		--trigger signal --trigger "socket:$TMP/sock"
+	dump
+	hold unlink "$HOLD" .sample.
+	answers_while_held unlink
+	wait_for has_no_dumps
+	stop_recorder INT
+}
+
+has_no_dumps()
+{
+	[ -z "$(dumps "$OUT_NAME")" ]
+}
+
+# The recorder of a session writes OUT.auxiliary as well.
+reads_a_session()
+{
+	local step
+
+	perf record -q -P slow -m 1M -a -e syscalls:sys_enter_close \
+		--filter 'fd >= 1000000 && fd < 2000000000'
+	start_recorder "$TMP/slow/s" -M 32M -e persistent/slow/ --max-files 2 \
+		--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
+	dump
+	sleep 2
+	for step in 'write .auxiliary' 'rename .auxiliary' 'fsync .json'; do
+		echo "$step"
+		# shellcheck disable=SC2086 # two words
+		loses_nothing $step
+	done
+	stop_recorder INT
+	perf ctl -d slow
 }
 
 has_children()
@@ -299,12 +337,19 @@ sleep 2
 for op in create write fsync link readdir unlink rename lookup; do
 	check "nothing is lost in $op" loses_nothing $op
 done
+for op in create write rename; do
+	check "nothing is lost in $op of a manifest" loses_nothing $op .json
+done
 check "children are modest" children_are_modest
-touch "$TMP/enough"
 stop_recorder INT
+if supported; then
+	check "nothing is lost of a session" reads_a_session
+fi
+touch "$TMP/enough"
 check "a log that cannot be opened yet" rotates_while_held
 check "the service manager is asked for time" asks_for_time
 check "a child that hangs" gives_up
+check "old dumps that cannot be removed yet" expires_while_held
 check "no room for a manifest" makes_room_for_manifest
 check "four children that hang" goes_on_with_four
 persistent_end

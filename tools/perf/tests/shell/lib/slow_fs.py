@@ -8,7 +8,8 @@ usage: slow_fs.py MOUNTPOINT CONTROL
 
 CONTROL is a file with "OPERATION SECONDS". The next such operation, and all that come behind
 it, are held up for that long, or until CONTROL is gone. After that CONTROL is empty, and the
-line "held OPERATION" is printed. Operations: see NAMES.
+line "held OPERATION" is printed. Operations: see NAMES. With "OPERATION SECONDS TEXT", it is the
+next one at a file with TEXT in its name.
 
 With "OPERATION ERROR N", such as "write EIO 2", that operation returns the error, but for the
 first N of them; with "OPERATION ERROR TEXT", the first one at a file with TEXT in its name. After
@@ -30,6 +31,8 @@ NAMES = {1: 'lookup', 3: 'getattr', 4: 'setattr', 10: 'unlink', 12: 'rename', 13
          14: 'open', 15: 'read', 16: 'write', 17: 'statfs', 18: 'release', 20: 'fsync',
          25: 'flush', 26: 'init', 27: 'opendir', 28: 'readdir', 29: 'releasedir',
          30: 'fsyncdir', 35: 'create', 45: 'rename'}
+# Their requests have a name.
+NAMED = ('lookup', 'unlink', 'rename', 'link', 'create')
 NO_REPLY = (2, 36, 42)
 ROOT = 1
 
@@ -161,36 +164,40 @@ class SlowFs:
             raise OSError(errno.ENOSYS, '')
         return getattr(self, name)(node_id, body)
 
-    def hold(self, opcode):
+    def is_meant(self, name, node_id, body, text):
+        """Is it an operation at a file with this in its name?"""
+        names = [body] if name in NAMED else [n for n, i in self.names.items() if i == node_id]
+        return any(text.encode() in n for n in names)
+
+    def hold(self, opcode, node_id, body):
         """Wait, if that is wanted now"""
+        name = NAMES.get(opcode)
         try:
             with open(self.control, encoding='utf-8') as f:
                 words = f.read().split()
-            if len(words) != 2 or NAMES.get(opcode) != words[0]:
+            if len(words) < 2 or name != words[0] or not words[1].isdigit():
+                return
+            if len(words) == 3 and not self.is_meant(name, node_id, body, words[2]):
                 return
             end = time.monotonic() + float(words[1])
-            print('holding', words[0], flush=True)
+            print('holding', name, flush=True)
             while time.monotonic() < end and os.path.exists(self.control):
                 time.sleep(0.05)
             with open(self.control, 'w', encoding='utf-8'):
                 pass
-            print('held', words[0], flush=True)
+            print('held', name, flush=True)
         except FileNotFoundError:
             pass
 
-    def is_called(self, node_id, text):
-        """Has one of the names of a file this in it?"""
-        return any(i == node_id and text.encode() in name for name, i in self.names.items())
-
-    def fail(self, opcode, node_id):
+    def fail(self, opcode, node_id, body):
         """The error that is wanted now, or 0"""
         try:
             with open(self.control, encoding='utf-8') as f:
                 words = f.read().split()
-            if len(words) != 3 or NAMES.get(opcode) != words[0]:
+            if len(words) != 3 or NAMES.get(opcode) != words[0] or words[1].isdigit():
                 return 0
             is_number = words[2].isdigit()
-            if not is_number and not self.is_called(node_id, words[2]):
+            if not is_number and not self.is_meant(words[0], node_id, body, words[2]):
                 return 0
             skip = int(words[2]) if is_number else 0
             with open(self.control, 'w', encoding='utf-8') as f:
@@ -239,8 +246,8 @@ class SlowFs:
     def reply(self, fd, request):
         """Do what is asked for, when it is time"""
         _, opcode, unique, node_id = struct.unpack_from('<2I2Q', request)
-        self.hold(opcode)
-        error, out = -self.fail(opcode, node_id), b''
+        self.hold(opcode, node_id, request[40:])
+        error, out = -self.fail(opcode, node_id, request[40:]), b''
         try:
             if not error:
                 out = self.answer(opcode, node_id, request[40:])
