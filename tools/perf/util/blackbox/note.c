@@ -369,8 +369,10 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 	while (!err) {
 		t = now();
 		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
-		if (has_ended(fd))
+		if (has_ended(fd)) {
+			print_error(name, -ENOENT);
 			return -ENOENT;
+		}
 		poll(NULL, 0, COLLECT_CHANGES);
 		note_changes__take(c);
 		t = now();
@@ -458,39 +460,52 @@ static bool wait_for_use(const char *name, int fd)
 	return false;
 }
 
+static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NAME_LEN], u64 *id)
+{
+	struct persistent_session *ps = persistent_session__open(what);
+	struct evlist *evlist;
+
+	if (IS_ERR(ps)) {
+		errno = -PTR_ERR(ps);
+		return NULL;
+	}
+	scnprintf(name, PERF_PERSISTENT_NAME_LEN, "%s", ps->name);
+	*id = ps->id;
+	evlist = persistent_session__new_evlist(ps);
+	if (!evlist)
+		print_error(name, -errno);
+	/* Events that are open would not end with their session. */
+	persistent_session__close(ps);
+	return evlist;
+}
+
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
 static int note(const char *what, unsigned int every)
 {
-	struct persistent_session *ps;
-	struct evlist *evlist = NULL;
-	const char *name;
+	char name[PERF_PERSISTENT_NAME_LEN];
 	int fd, err = persistent__check_support();
+	struct evlist *evlist;
+	u64 id;
 
 	if (err)
 		return err;
-	ps = persistent_session__open(what);
-	if (IS_ERR(ps))
-		return PTR_ERR(ps);
-	name = ps->name;
-	fd = persistent__open_session(ps->id);
+	evlist = open_evlist(what, name, &id);
+	if (!evlist)
+		return -errno ?: -ENOMEM;
+	fd = persistent__open_session(id);
 	if (of_recorder && (fd < 0 || !wait_for_use(name, fd)))
 		goto out;
 	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
-	if (!err) {
-		evlist = persistent_session__new_evlist(ps);
-		err = evlist ? 0 : -errno;
-	}
 	if (err) {
 		print_error(name, err);
 	} else {
 		symbol_conf.buildid_mmap2 = true;
 		err = note_session(name, fd, evlist, every);
 	}
-	evlist__delete(evlist);
 out:
+	evlist__delete(evlist);
 	if (fd >= 0)
 		close(fd);
-	persistent_session__close(ps);
 	return err;
 }
 
@@ -509,20 +524,31 @@ void blackbox__note(u64 id)
 		pr_warning("The session records, but without notes: store them with perf data note NAME.\n");
 }
 
+static bool lives(u64 id)
+{
+	int fd = persistent__open_session(id);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* If the recorder does not follow a session that replaces this one, it ends, and so do we. */
 static int note_each(const char *name)
 {
 	u64 noted, id;
 	int err;
 
+	if (!persistent__find_id(name, &id))
+		return -ENOENT;
 	do {
-		if (!persistent__find_id(name, &noted))
-			return -ENOENT;
+		noted = id;
 		err = note(name, RECORDER_EVERY);
-		while (!persistent__find_id(name, &id))
+		if (lives(noted))
+			return err;
+		while (!persistent__find_id(name, &id) || id == noted)
 			poll(NULL, 0, LOOK_FOR_SESSION);
-	} while (id != noted);
-	return err;
+	} while (true);
 }
 
 static void run_keeper(const char *what, pid_t recorder)
