@@ -26,6 +26,7 @@ union perf_event;
  * @id: id in its records
  * @data_size: bytes of its ring buffer
  * @attr: what it was created with
+ * @left: it is not of use any more, see persistent_reader__forget()
  */
 struct persistent_event {
 	int			fd;
@@ -37,6 +38,7 @@ struct persistent_event {
 	u64			id;
 	u64			data_size;
 	struct perf_event_attr	attr;
+	bool			left;
 };
 
 /**

@@ -4,7 +4,8 @@
  *
  * Samples come before side-band, so that the side-band covers all samples. The session may
  * get events, and lose some, while it is read. Their buffers are added to those that are
- * mapped, and removed. A caller must not keep a pointer to a buffer across these calls.
+ * mapped, and removed. A caller must not keep a pointer to a buffer across these calls. What
+ * is added is copied behind all others, so that the side-band of the next pass covers it.
  */
 #include "reader.h"
 #include "persistent.h"
@@ -201,28 +202,22 @@ static void reader__close(struct persistent_reader *r, struct persistent_event *
 	event->fd = -1;
 }
 
-static void close_unused(struct persistent_reader *r, struct persistent_session *ps,
-			 bool (*is_in_use)(const struct persistent_event *event, void *data),
-			 void *data)
+static void close_left(struct persistent_reader *r, struct persistent_session *ps)
 {
 	for (int i = 0; i < ps->nr_events; i++) {
-		if (!is_in_use(&ps->events[i], data))
+		if (ps->events[i].left)
 			reader__close(r, &ps->events[i]);
 	}
 }
 
 /**
- * persistent_reader__forget - unmap buffers and close events that are not of use any more
+ * persistent_reader__forget - unmap the buffers of events that have left, and close these
  * @r: the reader, after a persistent_reader__put_pass()
- * @is_in_use: is the event still in the session, or its buffer written to by another one?
- * @data: passed to @is_in_use
  *
- * A claimed event, and its buffer, stays until the last of its files is closed. Without
- * memory nothing is forgotten.
+ * An event that was taken back from its session, and its buffer, stays until the last of its
+ * files is closed. Without memory nothing is forgotten.
  */
-void persistent_reader__forget(struct persistent_reader *r,
-			       bool (*is_in_use)(const struct persistent_event *event, void *data),
-			       void *data)
+void persistent_reader__forget(struct persistent_reader *r)
 {
 	struct persistent_buffer *buffers = calloc(r->nr_buffers + 1, sizeof(*buffers));
 	struct perf_snapshot_set *set;
@@ -231,7 +226,7 @@ void persistent_reader__forget(struct persistent_reader *r,
 	if (!buffers)
 		return;
 	for (int i = 0; i < r->nr_buffers; i++) {
-		if (is_in_use(r->buffers[i].event, data))
+		if (!r->buffers[i].event->left)
 			buffers[nr++] = r->buffers[i];
 	}
 	set = make_set(buffers, nr);
@@ -240,7 +235,7 @@ void persistent_reader__forget(struct persistent_reader *r,
 		return;
 	}
 	for (int i = 0; i < r->nr_buffers; i++) {
-		if (!is_in_use(r->buffers[i].event, data))
+		if (r->buffers[i].event->left)
 			perf_snapshot__delete(r->buffers[i].snap);
 	}
 	free(r->buffers);
@@ -249,9 +244,9 @@ void persistent_reader__forget(struct persistent_reader *r,
 	r->nr_buffers = nr;
 	r->set = set;
 
-	close_unused(r, r->ps, is_in_use, data);
+	close_left(r, r->ps);
 	for (int i = 0; i < r->nr_more; i++)
-		close_unused(r, r->more[i], is_in_use, data);
+		close_left(r, r->more[i]);
 }
 
 static void reader__close_session(struct persistent_reader *r, struct persistent_session *ps)

@@ -98,9 +98,7 @@ static inline bool persistent_buffer__is_of(const struct persistent_buffer *buf,
 int persistent_reader__open(struct persistent_reader *r, const char *what);
 int persistent_reader__map(struct persistent_reader *r);
 int persistent_reader__add(struct persistent_reader *r, struct persistent_session *ps);
-void persistent_reader__forget(struct persistent_reader *r,
-			       bool (*is_in_use)(const struct persistent_event *event, void *data),
-			       void *data);
+void persistent_reader__forget(struct persistent_reader *r);
 void persistent_reader__forget_session(struct persistent_reader *r);
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
 int persistent_reader__describe(struct persistent_reader *r);

@@ -8,10 +8,14 @@
  *
  * Each of these changes wakes those that poll the session. The order in a pass is
  *
+ *	session_follow__mark()		what has left the session is found
  *	copy the buffers
  *	session_follow__extend()	new events are opened, their buffers are copied
  *	store the records
- *	session_follow__shrink()	what has left the session is closed
+ *	persistent_reader__forget()	what had left the session is closed
+ *
+ * An event that was taken back goes on recording until the last reader closes it. What left
+ * the session after it was marked is copied once more.
  *
  * An event joins the session before it is enabled. So when the buffers hold a record of an
  * event, the list of events has this event, and its record is not taken for an unknown one.
@@ -112,6 +116,17 @@ static bool has_fields_of(struct evlist *evlist, struct evlist *news)
 	       evlist__id_hdr_size(news) == evlist__id_hdr_size(evlist);
 }
 
+static bool has_sample_types_of(struct evlist *evlist, struct evlist *news)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(news, evsel) {
+		if (evsel->core.attr.sample_type != evlist__first(evlist)->core.attr.sample_type)
+			return false;
+	}
+	return true;
+}
+
 static int check(struct session_follow *f, const struct persistent_session *ps,
 		 struct evlist *news, u64 mapped)
 {
@@ -128,6 +143,8 @@ static int check(struct session_follow *f, const struct persistent_session *ps,
 			  fair_store__check(news));
 		return cannot(f, -EINVAL, text);
 	}
+	if (f->fair && !has_sample_types_of(r->evlist, news))
+		return cannot(f, -EINVAL, "their records have other fields, and --fair sorts them");
 	if (memory > f->memory) {
 		scnprintf(text, sizeof(text), "the memory is too small: give it -M %lluM",
 			  (unsigned long long)(2 * memory >> 20) + 1);
@@ -211,14 +228,49 @@ static int take_events(struct persistent_reader *r, struct evlist *news,
 	return err;
 }
 
-/* An event that joined */
-
-static int list_unknown(struct persistent_reader *r, struct perf_persistent_entry **entries)
+/* With CPUs, it would be closed on each of them: perf would move there. */
+static void delete_news(struct evlist *news)
 {
-	int nr = persistent__list_events(r->ps->id, entries), unknown = 0;
+	if (!news)
+		return;
+	perf_cpu_map__put(news->core.user_requested_cpus);
+	news->core.user_requested_cpus = NULL;
+	evlist__delete(news);
+}
+
+/* Events that joined */
+
+static bool is_refused(const struct session_follow *f, u64 id)
+{
+	for (int i = 0; i < f->nr_refused; i++) {
+		if (f->refused[i] == id)
+			return true;
+	}
+	return false;
+}
+
+/* If there is no memory for it, it is tried again. */
+static void refuse(struct session_follow *f, const struct perf_persistent_entry *entries, int nr)
+{
+	u64 *ids = reallocarray(f->refused, f->nr_refused + nr, sizeof(*ids));
+
+	if (!ids)
+		return;
+	f->refused = ids;
+	for (int i = 0; i < nr; i++) {
+		if (!evlist__id2sid(f->reader->evlist, entries[i].event_id))
+			ids[f->nr_refused++] = entries[i].event_id;
+	}
+}
+
+static int list_unknown(struct session_follow *f, struct perf_persistent_entry **entries)
+{
+	int nr = persistent__list_events(f->reader->ps->id, entries), unknown = 0;
 
 	for (int i = 0; i < nr; i++) {
-		if (!evlist__id2sid(r->evlist, (*entries)[i].event_id))
+		u64 id = (*entries)[i].event_id;
+
+		if (!evlist__id2sid(f->reader->evlist, id) && !is_refused(f, id))
 			(*entries)[unknown++] = (*entries)[i];
 	}
 	return nr < 0 ? nr : unknown;
@@ -244,7 +296,7 @@ static int extend(struct session_follow *f, struct persistent_session *ps)
 		if (take_events(r, news, ps))
 			cannot_errno(f, -ENOMEM);
 	}
-	evlist__delete(news);
+	delete_news(news);
 	return err;
 }
 
@@ -262,7 +314,7 @@ int session_follow__extend(struct session_follow *f)
 {
 	struct perf_persistent_entry *entries;
 	struct persistent_session *ps;
-	int nr = list_unknown(f->reader, &entries), err;
+	int nr = list_unknown(f, &entries), got = 0, err;
 
 	f->why[0] = '\0';
 	if (nr <= 0) {
@@ -271,67 +323,106 @@ int session_follow__extend(struct session_follow *f)
 		return !nr || nr == -ENOENT ? 0 : cannot_errno(f, nr);
 	}
 	ps = persistent_session__open_events(f->reader->ps, entries, nr, &err);
+	if (ps && err)
+		cannot_errno(f, err);
+	if (ps && ps->nr_events)
+		err = extend(f, ps);
+	if (ps && ps->nr_events && !err)
+		got = ps->nr_events;
+	else
+		persistent_session__close(ps);
+	if (ps && *f->why)
+		refuse(f, entries, nr);
 	free(entries);
 	if (!ps)
 		return cannot_errno(f, -ENOMEM);
-	if (err)
-		cannot_errno(f, err);
-	nr = ps->nr_events;
-	if (nr)
-		err = extend(f, ps);
-	if (nr && !err)
-		return nr;
-	persistent_session__close(ps);
-	return err;
+	return got ?: err;
 }
 
 /* Events that left it */
 
-struct listed {
-	struct perf_persistent_entry	*entries;
-	int				nr;
-};
-
-static int compare_cpu(const void *key, const void *member)
+static int compare_entry(const void *key, const void *member)
 {
 	const struct persistent_event *event = key;
 	const struct perf_persistent_entry *entry = member;
 
-	return event->cpu - entry->cpu;
+	if (event->cpu != entry->cpu)
+		return event->cpu < entry->cpu ? -1 : 1;
+	return event->index < entry->index ? -1 : event->index > entry->index;
 }
 
-static bool is_in_use(const struct persistent_event *event, void *data)
+static int compare_event(const void *key, const void *member)
 {
-	const struct listed *l = data;
-	const struct perf_persistent_entry *found, *end = l->entries + l->nr;
+	const struct persistent_event *a = key, *b = member;
 
-	found = bsearch(event, l->entries, l->nr, sizeof(*l->entries), compare_cpu);
-	if (!found)
-		return false;
-	/* It is one of those of this CPU. */
-	while (found > l->entries && found[-1].cpu == event->cpu)
-		found--;
-	for (; found < end && found->cpu == event->cpu; found++) {
-		if (found->index == event->index || found->buffer_index == event->index)
-			return true;
+	if (a->cpu != b->cpu)
+		return a->cpu < b->cpu ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static struct persistent_session *part(struct persistent_reader *r, int i)
+{
+	return i < r->nr_more ? r->more[i] : r->ps;
+}
+
+/* The event whose buffer this one writes to. They may have joined at different times. */
+static struct persistent_event *find_owner(struct persistent_reader *r,
+					   const struct persistent_event *event)
+{
+	struct persistent_event key = { .cpu = event->cpu, .index = event->buffer_index };
+	struct persistent_event *owner = NULL;
+
+	for (int i = 0; i <= r->nr_more && !owner; i++)
+		owner = bsearch(&key, part(r, i)->events, part(r, i)->nr_events, sizeof(key),
+				compare_event);
+	return owner;
+}
+
+static void keep_listed(struct persistent_reader *r, struct persistent_session *ps,
+			const struct perf_persistent_entry *entries, int nr)
+{
+	for (int i = 0; i < ps->nr_events; i++) {
+		struct persistent_event *event = &ps->events[i], *owner;
+
+		if (!bsearch(event, entries, nr, sizeof(*entries), compare_entry))
+			continue;
+		event->left = false;
+		owner = find_owner(r, event);
+		if (owner)
+			owner->left = false;
 	}
-	return false;
 }
 
 /**
- * session_follow__shrink - close the events that the session does not have any more
- * @f: the session, whose records were stored
+ * session_follow__mark - find the events that the session does not have any more
+ * @f: the session, whose buffers are to be copied next
  *
- * Their memory stays its owner's until the last reader closes them.
+ * Their memory stays its owner's until the last reader closes them. An event whose buffer
+ * another one still writes to is kept.
+ *
+ * Return: whether there are any for persistent_reader__forget(), after the pass.
  */
-void session_follow__shrink(struct session_follow *f)
+bool session_follow__mark(struct session_follow *f)
 {
-	struct listed l;
+	struct persistent_reader *r = f->reader;
+	struct perf_persistent_entry *entries;
+	int nr = persistent__list_events(r->ps->id, &entries), nr_left = 0;
 
-	l.nr = persistent__list_events(f->reader->ps->id, &l.entries);
-	if (l.nr > 0)
-		persistent_reader__forget(f->reader, is_in_use, &l);
-	free(l.entries);
+	for (int i = 0; i <= r->nr_more && nr > 0; i++) {
+		for (int k = 0; k < part(r, i)->nr_events; k++)
+			part(r, i)->events[k].left = true;
+	}
+	for (int i = 0; i <= r->nr_more && nr > 0; i++)
+		keep_listed(r, part(r, i), entries, nr);
+	for (int i = 0; i <= r->nr_more && nr > 0; i++) {
+		for (int k = 0; k < part(r, i)->nr_events; k++)
+			nr_left += part(r, i)->events[k].left && part(r, i)->events[k].fd >= 0;
+	}
+	free(entries);
+	/* There may be room now. */
+	if (nr_left)
+		f->nr_refused = 0;
+	return nr_left;
 }
 
 /* Another session */
@@ -355,12 +446,18 @@ int session_follow__replace(struct session_follow *f)
 
 	if (!persistent__find_id(r->ps->name, &id) || id == r->ps->id)
 		return -EAGAIN;
+	f->why[0] = '\0';
 	ps = persistent_session__open_id(id);
 	err = IS_ERR(ps) ? PTR_ERR(ps) : 0;
 	if (err == -EBUSY || err == -ENOENT)
 		return -EAGAIN;
 	if (err)
 		return cannot_errno(f, err);
+	/* NAME may have been found as that of a user, uUID.NAME. */
+	if (strcmp(ps->name, r->ps->name)) {
+		persistent_session__close(ps);
+		return -EAGAIN;
+	}
 
 	news = persistent_session__new_evlist(ps);
 	if (!news)
@@ -375,12 +472,18 @@ int session_follow__replace(struct session_follow *f)
 	}
 
 	persistent_reader__forget_session(r);
+	f->nr_refused = 0;
 	r->ps = ps;
 	err = persistent_reader__map(r);
 	err = err ?: take_events(r, news, ps);
 	if (err)
 		cannot_errno(f, err);
 out:
-	evlist__delete(news);
+	delete_news(news);
 	return err;
+}
+
+void session_follow__exit(struct session_follow *f)
+{
+	free(f->refused);
 }

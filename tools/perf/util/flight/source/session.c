@@ -78,6 +78,7 @@
  * struct session_source - a session that a flight recorder reads
  * @source: the part that perf record's loop uses
  * @reader: reads the session
+ * @follow: what it takes to follow its changes
  * @p: the options of persistent events
  * @fo: those of the flight recorder
  * @name: name of the session
@@ -95,6 +96,7 @@
 struct session_source {
 	struct record_source		source;
 	struct persistent_reader	reader;
+	struct session_follow		follow;
 	const struct persistent_opts	*p;
 	struct flight_opts		*fo;
 	char				name[PERF_PERSISTENT_NAME_LEN];
@@ -195,6 +197,11 @@ static int check_memory(struct session_source *s)
 		return -EINVAL;
 	}
 	s->most = s->fo->memory - memory;
+	s->follow = (struct session_follow) {
+		.reader	= &s->reader,
+		.memory	= s->fo->memory / 2,
+		.fair	= s->fo->fair,
+	};
 	share_memory(s);
 	return 0;
 }
@@ -316,48 +323,39 @@ static bool has_changed(struct session_source *s)
 	return s->control >= 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLIN;
 }
 
-static struct session_follow following(struct session_source *s)
+static void say_refused(struct session_source *s, const char *before)
 {
-	return (struct session_follow) {
-		.reader	= &s->reader,
-		.memory	= s->fo->memory / 2,
-		.fair	= s->fo->fair,
-	};
+	if (*s->follow.why && strcmp(s->follow.why, before))
+		tell_user(s, "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
+			  s->name, s->follow.why);
 }
 
-/* After the copy of a pass. */
-static void extend(struct session_source *s)
+/* After the copy of a pass. @look: the session has told of a change. */
+static void extend(struct session_source *s, bool look)
 {
-	struct session_follow f = following(s);
-	int nr, err = 0;
+	struct session_follow *f = &s->follow;
+	char before[sizeof(f->why)];
+	int nr, err;
 
-	s->changed |= has_changed(s);
-	if (!s->changed)
+	if (has_changed(s)) {
+		/* What left it meanwhile is found in the next pass. */
+		s->changed = true;
+		look = true;
+	}
+	if (!look)
 		return;
-	nr = session_follow__extend(&f);
+	memcpy(before, f->why, sizeof(before));
+	nr = session_follow__extend(f);
 	if (nr > 0) {
 		err = watch_buffers(s, s->reader.more[s->reader.nr_more - 1]);
+		if (err)
+			scnprintf(f->why, sizeof(f->why), "%s", strerror(-err));
 		share_memory(s);
 	}
 	if (nr > 0 && !quiet)
 		tell_user(s, "[ perf record: persistent session '%s' got %d events more ]\n",
 			  s->name, nr);
-	if (err)
-		scnprintf(f.why, sizeof(f.why), "%s", strerror(-err));
-	if (*f.why)
-		tell_user(s, "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
-			  s->name, f.why);
-}
-
-/* After the records of a pass were stored. */
-static void shrink(struct session_source *s)
-{
-	struct session_follow f = following(s);
-
-	if (s->changed)
-		session_follow__shrink(&f);
-	s->changed = false;
-	share_memory(s);
+	say_refused(s, before);
 }
 
 /* All buffers have hung up, and were read. */
@@ -379,13 +377,34 @@ static void wait_for_another(struct session_source *s, bool last)
 	s->ticks = 0;
 }
 
-static int read_another(struct session_source *s)
+/*
+ * Until they are closed, the old events record. Their side-band has the tasks that start before
+ * the new session does; samples would be there twice.
+ */
+static int read_sideband(struct session_source *s)
+{
+	if (persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL))
+		return 0;
+	for (int i = 0; i < s->reader.nr_buffers; i++) {
+		if (!s->reader.buffers[i].sideband)
+			perf_snapshot__release(s->reader.buffers[i].snap);
+	}
+	return put_pass(s);
+}
+
+static void stop_waiting(struct session_source *s)
 {
 	struct itimerspec off = {};
-	int err;
 
 	timerfd_settime(s->timer, 0, &off, NULL);
 	s->waiting = false;
+}
+
+static int read_another(struct session_source *s)
+{
+	int err;
+
+	stop_waiting(s);
 	s->froze = false;
 	close_control(s);
 	err = watch_buffers(s, s->reader.ps);
@@ -394,33 +413,48 @@ static int read_another(struct session_source *s)
 	open_control(s);
 	share_memory(s);
 	err = persistent_reader__take(&s->reader, 0);
-	if (err)
+	if (err && err != -EAGAIN)
 		return err;
 	if (!quiet)
 		tell_user(s, "[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
 			  s->name);
-	extend(s);
+	extend(s, true);
+	flight_store__missed(store_of(s), 0, true);
 	return put_pass(s);
 }
 
-static int look_for_another(struct session_source *s)
+/* Also if it has got events again, without an end: those of tasks, maybe. */
+static int look_for_another(struct session_source *s, bool last)
 {
-	struct session_follow f = following(s);
-	u64 ticks = 0;
+	u64 ticks;
 	int err;
 
+	/* The epoll would go on telling of what has ended. */
+	look_at_events(s);
 	if (read(s->timer, &ticks, sizeof(ticks)) == sizeof(ticks))
-		s->ticks += ticks;
-	err = session_follow__replace(&f);
-	if (!err)
+		s->ticks++;
+	err = read_sideband(s);
+	if (err)
+		return err;
+	if (s->changed) {
+		s->changed = false;
+		extend(s, true);
+	}
+	if (s->nr_live) {
+		stop_waiting(s);
+		return put_pass(s);
+	}
+	err = session_follow__replace(&s->follow);
+	if (!err) {
 		err = read_another(s);
-	if (!err)
+		if (!err)
+			return 0;
+	} else if (err == -EAGAIN && !last && s->ticks < REPLACE_TIME / REPLACE_INTERVAL) {
 		return 0;
-	if (err == -EAGAIN && s->waiting && s->ticks < REPLACE_TIME / REPLACE_INTERVAL)
-		return 0;
+	}
 	if (err != -EAGAIN)
 		tell_user(s, "Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
-			  s->name, *f.why ? f.why : strerror(-err));
+			  s->name, *s->follow.why ? s->follow.why : strerror(-err));
 	s->waiting = true;
 	end(s);
 	return 0;
@@ -529,27 +563,31 @@ static int read_first(struct session_source *s)
 static int session_source__read(struct record_source *src, bool last)
 {
 	struct session_source *s = container_of(src, struct session_source, source);
-	bool is_over;
+	bool look, has_left;
 	int err;
 
 	if (!s->begun)
 		return read_first(s);
 	if (s->waiting)
-		return src->ended || last ? 0 : look_for_another(s);
+		return src->ended ? 0 : look_for_another(s, last);
 
 	look_at_events(s);
-	is_over = !s->nr_live;
+	look = s->changed;
+	s->changed = false;
+	has_left = look && session_follow__mark(&s->follow);
 	err = persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL);
 	/* The writer was too fast. The next pass reports the records that it overwrote. */
-	if (err == -EAGAIN && !is_over)
-		return 0;
-	if (!err && !is_over)
-		extend(s);
+	if (err == -EAGAIN)
+		err = 0;
+	if (!err)
+		extend(s, look);
 	err = err ?: put_pass(s);
-	if (!err && is_over && !src->ended)
+	if (!err && has_left) {
+		persistent_reader__forget(&s->reader);
+		share_memory(s);
+	}
+	if (!err && !s->nr_live && !src->ended)
 		wait_for_another(s, last);
-	else if (!err)
-		shrink(s);
 	return err;
 }
 
@@ -560,6 +598,7 @@ static void session_source__delete(struct record_source *src)
 	session_source__freeze(src, false);
 	close_control(s);
 	persistent_reader__exit(&s->reader);
+	session_follow__exit(&s->follow);
 	if (s->timer >= 0)
 		close(s->timer);
 	if (src->fd >= 0)
