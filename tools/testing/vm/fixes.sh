@@ -346,6 +346,26 @@ worse_alias_is_chosen()
 	[ "$aliases" -gt 0 ]
 }
 
+# "perf symbols: Do not read the PLT of a debug file": all that is left of a program
+debug_file_kills_report()
+{
+	local id rc=0
+	printf 'int main(void) { for (volatile long i = 0; i < 100000000; i++); }\n' >busy.c
+	gcc -g -o busy busy.c && objcopy --only-keep-debug busy busy.debug || return 2
+	readelf -S busy.debug 2>/dev/null | grep -q '[.]plt[.]got .*NOBITS' || { readelf -S busy; return 2; }
+	id=$(readelf -n busy | awk '/Build ID:/ { print $3 }')
+	install -D busy.debug "symfs/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+	"$PERF" record -q -N -e cpu-clock -o busy.data ./busy >log 2>&1 || { cat log; return 2; }
+	rm busy
+	"$PERF" report --stdio -i busy.data --symfs symfs >log 2>&1 || rc=$?
+	if [ $rc = 0 ]; then
+		grep -E '^ +[0-9.]+% +busy +busy ' log && return 1
+		cat log
+		return 2
+	fi
+	killed $rc || return 2
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -367,7 +387,8 @@ for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_th
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 		lock_without_kernel_map timehist_without_functions side_band_waits \
-		kallsyms_is_read_again removed_cgroup_ends_walk worse_alias_is_chosen; do
+		kallsyms_is_read_again removed_cgroup_ends_walk worse_alias_is_chosen \
+		debug_file_kills_report; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
