@@ -96,13 +96,24 @@ keeps_another()
 	make_other || return
 	perf record -M 16M -e persistent/other/ -o /tmp/other.data >/tmp/other.said 2>&1 &
 	RECORDER=$!
+	echo $RECORDER >/tmp/other.pid
 	eventually keeps_session || { cat /tmp/other.said; return 1; }
 	id=$(cat $DEVICE/sessions/other/id) keeper=$KEEPER
 	make_other --replace && [ "$(cat $DEVICE/sessions/other/id)" != "$id" ] || return
 	eventually keeps_session || { cat /tmp/other.said; return 1; }
-	[ "$KEEPER" = "$keeper" ] && grep "session 'other' was replaced" /tmp/other.said || return
-	perf ctl -d other
-	eventually is_gone "$RECORDER" && eventually is_gone "$KEEPER"
+	[ "$KEEPER" = "$keeper" ] && grep "session 'other' was replaced" /tmp/other.said
+}
+
+# The notes are stored again with the formats of events that the session gets: 10 s later at most.
+# It is their last change before the reset.
+notes_added_events()
+{
+	perf record -q -P other --add -m 16K -e sched:sched_process_exit -C 0 || return
+	sleep 15
+	grep "session 'other' got 1 events more" /tmp/other.said || return
+	KEEPER=$(pgrep -P "$(cat /tmp/other.pid)" | head -n1)
+	kill -KILL "$(cat /tmp/other.pid)"
+	[ -n "$KEEPER" ] && eventually is_gone "$KEEPER" && taskset 1 /bin/true
 }
 
 # Its /proc has other pids, and would replace what is right.
@@ -129,6 +140,7 @@ boot_1()
 	tap_run "the keeper of the notes dies with its recorder" dies_with_recorder
 	tap_run "the recorder goes on without it" survives_keeper
 	tap_run "it follows a session that is replaced" keeps_another
+	tap_run "and one that gets events" notes_added_events
 	tap_run "there is none in another pid namespace" is_not_in_container
 	tap_run "a recorder keeps its notes" starts_recorder
 }
@@ -167,7 +179,7 @@ is_lost()
 recovers_box()
 {
 	[ -n "$1" ] || { is_lost; dmesg | grep perf_persistent; return 1; }
-	perf data recover -f -o /tmp/box.data --last "$1" || return 1
+	perf data recover -f -o /tmp/box.data --session box --last "$1" || return 1
 	jq '{events, unresolved, kernel}' /tmp/box.data.json
 }
 
@@ -195,6 +207,16 @@ names_latecomer()
 		return 1
 	fi
 	grep -m1 -E "^ *latecomer +$pid +[0-9a-f]+ $HOT_FUNCTION \\($OUT/latecomer\\)" /tmp/samples
+}
+
+# What a tracepoint tells is read by its format.
+reads_added_events()
+{
+	perf data recover -f -o /tmp/other.data --session other --last "$1" || return 1
+	ls /tmp/other.data*
+	"$BASE" script -i /tmp/other.data -F event,trace >/tmp/samples 2>/tmp/complaints
+	grep -m3 -E 'sched:sched_process_exit: *comm=[a-z]' /tmp/samples ||
+		{ head /tmp/complaints /tmp/samples; return 1; }
 }
 
 # It is not loaded in this boot.
@@ -226,6 +248,7 @@ boot_2()
 		return
 	fi
 	tap_run "the reset is recovered" recovers_box "$image"
+	tap_run "events that were added have their formats" reads_added_events "$image"
 	tap_run "a program that started since the last full note has its name" names_latecomer
 	tap_run "functions of a module have their names" names_module
 	tap_run "functions of a kernel at another address have their names" names_kernel

@@ -119,13 +119,13 @@ void note_changes__exit(struct note_changes *c)
 }
 
 /**
- * note_changes__wait - wait for records, news of CPUs, or the end of the session
+ * note_changes__wait - wait for records, news of CPUs, or a change of the session
  * @c: what is listened to
  * @timeout: in ms
  */
 void note_changes__wait(struct note_changes *c, int timeout)
 {
-	struct pollfd session = { .fd = c->session };
+	struct pollfd session = { .fd = c->session, .events = POLLIN };
 
 	if (!c->evlist)
 		poll(&session, 1, timeout);

@@ -32,6 +32,7 @@
  *					for its workload
  *	the recorder is killed		the kernel kills the keeper (PR_SET_PDEATHSIG)
  *	the keeper is killed		recording goes on, and the notes stay as they are
+ *	the session gets events		its file tells so, and all is stored with their formats
  *	the session ends		its file hangs up, and the keeper looks for one of that name
  *					which may replace it, until the recorder ends
  *	fork() fails			a warning, and recording goes on
@@ -358,14 +359,60 @@ static int add(const char *name, int fd, struct note_changes *c)
 	return 0;
 }
 
+static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NAME_LEN], u64 *id)
+{
+	struct persistent_session *ps = persistent_session__open(what);
+	struct evlist *evlist;
+
+	if (IS_ERR(ps)) {
+		errno = -PTR_ERR(ps);
+		return NULL;
+	}
+	scnprintf(name, PERF_PERSISTENT_NAME_LEN, "%s", ps->name);
+	*id = ps->id;
+	evlist = persistent_session__new_evlist(ps);
+	if (!evlist)
+		print_error(name, -errno);
+	/* Events that are open would not end with their session. */
+	persistent_session__close(ps);
+	return evlist;
+}
+
+/*
+ * With other events, there are other formats of tracepoints. Of a session that gets as many as it
+ * loses, that is not seen.
+ */
+static void renew_evlist(struct evlist **evlist, const struct perf_persistent_session_info *info)
+{
+	char what[32], name[PERF_PERSISTENT_NAME_LEN];
+	struct evlist *news;
+	u64 id;
+
+	scnprintf(what, sizeof(what), "id=%llu", (unsigned long long)info->id);
+	news = open_evlist(what, name, &id);
+	if (!news)
+		return;
+	evlist__delete(*evlist);
+	*evlist = news;
+}
+
+static bool has_other_events(int fd, struct perf_persistent_session_info *info)
+{
+	u32 before = info->nr_events;
+
+	return !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, info) && before && info->nr_events != before;
+}
+
 /* Until the session ends. They have been stored once. */
-static int keep(const char *name, int fd, struct evlist *evlist, struct note_changes *c,
+static int keep(const char *name, int fd, struct evlist **evlist, struct note_changes *c,
 		unsigned int every)
 {
+	struct perf_persistent_session_info info = { .size = sizeof(info) };
 	const u64 least = (u64)min(every, LEAST_EVERY) * NSEC_PER_SEC;
 	u64 stored = now(), due = stored + (u64)every * NSEC_PER_SEC, took = 0, t;
 	int err = 0;
 
+	has_other_events(fd, &info);
 	while (!err) {
 		t = now();
 		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
@@ -375,6 +422,10 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 		}
 		poll(NULL, 0, COLLECT_CHANGES);
 		note_changes__take(c);
+		if (has_other_events(fd, &info)) {
+			renew_evlist(evlist, &info);
+			c->lost = true;
+		}
 		t = now();
 		if (c->lost)
 			due = min(due, stored + max(least, took * 100 / PERCENT_OF_TIME));
@@ -384,7 +435,7 @@ static int keep(const char *name, int fd, struct evlist *evlist, struct note_cha
 		}
 		note_changes__open(c);
 		c->lost = false;
-		err = note_once(name, fd, evlist);
+		err = note_once(name, fd, *evlist);
 		/* There may be memory next time. */
 		if (err == -ENOMEM || err == -EIO)
 			err = 0;
@@ -407,19 +458,19 @@ static void be_silent(void)
 	close(fd);
 }
 
-static int note_session(const char *name, int fd, struct evlist *evlist, unsigned int every)
+static int note_session(const char *name, int fd, struct evlist **evlist, unsigned int every)
 {
 	struct note_changes changes;
 	int err;
 
 	if (!every)
-		return note_once(name, fd, evlist);
+		return note_once(name, fd, *evlist);
 	/* Their times are of perf's clock: see names.c. */
-	err = note_changes__init(&changes, fd, !evlist__first(evlist)->core.attr.use_clockid);
+	err = note_changes__init(&changes, fd, !evlist__first(*evlist)->core.attr.use_clockid);
 	if (err)
 		pr_warning("Programs that start are noted every %u seconds only, as their start cannot be recorded: %s. See /proc/sys/kernel/perf_event_paranoid.\n",
 			   every, strerror(-err));
-	err = note_once(name, fd, evlist);
+	err = note_once(name, fd, *evlist);
 	/* The file that the recorder prints to may be another one later. */
 	if (of_recorder)
 		be_silent();
@@ -460,25 +511,6 @@ static bool wait_for_use(const char *name, int fd)
 	return false;
 }
 
-static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NAME_LEN], u64 *id)
-{
-	struct persistent_session *ps = persistent_session__open(what);
-	struct evlist *evlist;
-
-	if (IS_ERR(ps)) {
-		errno = -PTR_ERR(ps);
-		return NULL;
-	}
-	scnprintf(name, PERF_PERSISTENT_NAME_LEN, "%s", ps->name);
-	*id = ps->id;
-	evlist = persistent_session__new_evlist(ps);
-	if (!evlist)
-		print_error(name, -errno);
-	/* Events that are open would not end with their session. */
-	persistent_session__close(ps);
-	return evlist;
-}
-
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
 static int note(const char *what, unsigned int every)
 {
@@ -500,7 +532,7 @@ static int note(const char *what, unsigned int every)
 		print_error(name, err);
 	} else {
 		symbol_conf.buildid_mmap2 = true;
-		err = note_session(name, fd, evlist, every);
+		err = note_session(name, fd, &evlist, every);
 	}
 out:
 	evlist__delete(evlist);
