@@ -359,7 +359,8 @@ static int add(const char *name, int fd, struct note_changes *c)
 	return 0;
 }
 
-static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NAME_LEN], u64 *id)
+static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NAME_LEN],
+				  struct perf_persistent_session_info *info)
 {
 	struct persistent_session *ps = persistent_session__open(what);
 	struct evlist *evlist;
@@ -369,7 +370,8 @@ static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NA
 		return NULL;
 	}
 	scnprintf(name, PERF_PERSISTENT_NAME_LEN, "%s", ps->name);
-	*id = ps->id;
+	info->id = ps->id;
+	info->nr_events = ps->nr_events;
 	evlist = persistent_session__new_evlist(ps);
 	if (!evlist)
 		print_error(name, -errno);
@@ -382,14 +384,13 @@ static struct evlist *open_evlist(const char *what, char name[PERF_PERSISTENT_NA
  * With other events, there are other formats of tracepoints. Of a session that gets as many as it
  * loses, that is not seen.
  */
-static void renew_evlist(struct evlist **evlist, const struct perf_persistent_session_info *info)
+static void renew_evlist(struct evlist **evlist, struct perf_persistent_session_info *info)
 {
 	char what[32], name[PERF_PERSISTENT_NAME_LEN];
 	struct evlist *news;
-	u64 id;
 
 	scnprintf(what, sizeof(what), "id=%llu", (unsigned long long)info->id);
-	news = open_evlist(what, name, &id);
+	news = open_evlist(what, name, info);
 	if (!news)
 		return;
 	evlist__delete(*evlist);
@@ -400,19 +401,18 @@ static bool has_other_events(int fd, struct perf_persistent_session_info *info)
 {
 	u32 before = info->nr_events;
 
-	return !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, info) && before && info->nr_events != before;
+	return !ioctl(fd, PERF_EVENT_IOC_SESSION_INFO, info) && info->nr_events != before;
 }
 
 /* Until the session ends. They have been stored once. */
-static int keep(const char *name, int fd, struct evlist **evlist, struct note_changes *c,
+static int keep(const char *name, int fd, struct evlist **evlist,
+		struct perf_persistent_session_info *info, struct note_changes *c,
 		unsigned int every)
 {
-	struct perf_persistent_session_info info = { .size = sizeof(info) };
 	const u64 least = (u64)min(every, LEAST_EVERY) * NSEC_PER_SEC;
 	u64 stored = now(), due = stored + (u64)every * NSEC_PER_SEC, took = 0, t;
 	int err = 0;
 
-	has_other_events(fd, &info);
 	while (!err) {
 		t = now();
 		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
@@ -422,8 +422,8 @@ static int keep(const char *name, int fd, struct evlist **evlist, struct note_ch
 		}
 		poll(NULL, 0, COLLECT_CHANGES);
 		note_changes__take(c);
-		if (has_other_events(fd, &info)) {
-			renew_evlist(evlist, &info);
+		if (has_other_events(fd, info)) {
+			renew_evlist(evlist, info);
 			c->lost = true;
 		}
 		t = now();
@@ -458,7 +458,8 @@ static void be_silent(void)
 	close(fd);
 }
 
-static int note_session(const char *name, int fd, struct evlist **evlist, unsigned int every)
+static int note_session(const char *name, int fd, struct evlist **evlist,
+			struct perf_persistent_session_info *info, unsigned int every)
 {
 	struct note_changes changes;
 	int err;
@@ -475,7 +476,7 @@ static int note_session(const char *name, int fd, struct evlist **evlist, unsign
 	if (of_recorder)
 		be_silent();
 	if (!err) {
-		err = keep(name, fd, evlist, &changes, every);
+		err = keep(name, fd, evlist, info, &changes, every);
 		/* That is what it waits for. */
 		if (err == -ENOENT)
 			err = 0;
@@ -514,17 +515,17 @@ static bool wait_for_use(const char *name, int fd)
 /* Store them again after @every seconds, as long as the session lives; 0: only once. */
 static int note(const char *what, unsigned int every)
 {
+	struct perf_persistent_session_info info = { .size = sizeof(info) };
 	char name[PERF_PERSISTENT_NAME_LEN];
 	int fd, err = persistent__check_support();
 	struct evlist *evlist;
-	u64 id;
 
 	if (err)
 		return err;
-	evlist = open_evlist(what, name, &id);
+	evlist = open_evlist(what, name, &info);
 	if (!evlist)
 		return -errno ?: -ENOMEM;
-	fd = persistent__open_session(id);
+	fd = persistent__open_session(info.id);
 	if (of_recorder && (fd < 0 || !wait_for_use(name, fd)))
 		goto out;
 	err = fd < 0 ? fd : symbol__init(NULL) ? -ENOMEM : 0;
@@ -532,7 +533,7 @@ static int note(const char *what, unsigned int every)
 		print_error(name, err);
 	} else {
 		symbol_conf.buildid_mmap2 = true;
-		err = note_session(name, fd, &evlist, every);
+		err = note_session(name, fd, &evlist, &info, every);
 	}
 out:
 	evlist__delete(evlist);
