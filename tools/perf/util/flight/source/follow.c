@@ -12,10 +12,12 @@
  *	copy the buffers
  *	session_follow__extend()	new events are opened, their buffers are copied
  *	store the records
- *	persistent_reader__forget()	what had left the session is closed
+ *	session_follow__forget()	what had left the session is closed
  *
  * An event that was taken back goes on recording until the last reader closes it. What left
- * the session after it was marked is copied once more.
+ * the session after it was marked is copied once more. --replace takes back one event after
+ * the other. The old ones are to stay open until the new session is there, for the side-band
+ * of tasks that start in between. So the caller waits a while before it marks.
  *
  * An event joins the session before it is enabled. So when the buffers hold a record of an
  * event, the list of events has this event, and its record is not taken for an unknown one.
@@ -131,7 +133,7 @@ static int check(struct session_follow *f, const struct persistent_session *ps,
 		 struct evlist *news, u64 mapped)
 {
 	struct persistent_reader *r = f->reader;
-	u64 memory = mapped + memory_for(r, ps);
+	u64 more = memory_for(r, ps), memory = mapped + more;
 	char text[160];
 
 	if (!has_clock_of(r->evlist, news))
@@ -146,8 +148,11 @@ static int check(struct session_follow *f, const struct persistent_session *ps,
 	if (f->fair && !has_sample_types_of(r->evlist, news))
 		return cannot(f, -EINVAL, "their records have other fields, and --fair sorts them");
 	if (memory > f->memory) {
+		/* The others that joined with it are to have room as well. */
+		memory += f->refused_memory;
 		scnprintf(text, sizeof(text), "the memory is too small: give it -M %lluM",
 			  (unsigned long long)(2 * memory >> 20) + 1);
+		f->refused_memory += more;
 		return cannot(f, -ENOSPC, text);
 	}
 	return 0;
@@ -400,53 +405,85 @@ static void keep_listed(struct persistent_reader *r, struct persistent_session *
  * Their memory stays its owner's until the last reader closes them. An event whose buffer
  * another one still writes to is kept.
  *
- * Return: whether there are any for persistent_reader__forget(), after the pass.
+ * Return: the number of those for session_follow__forget(), after the pass, or a negative errno;
+ * -ENOENT if the session has ended.
  */
-bool session_follow__mark(struct session_follow *f)
+int session_follow__mark(struct session_follow *f)
 {
 	struct persistent_reader *r = f->reader;
 	struct perf_persistent_entry *entries;
 	int nr = persistent__list_events(r->ps->id, &entries), nr_left = 0;
 
-	for (int i = 0; i <= r->nr_more && nr > 0; i++) {
+	if (nr <= 0) {
+		free(entries);
+		return nr ?: -ENOENT;
+	}
+	for (int i = 0; i <= r->nr_more; i++) {
 		for (int k = 0; k < part(r, i)->nr_events; k++)
 			part(r, i)->events[k].left = true;
 	}
-	for (int i = 0; i <= r->nr_more && nr > 0; i++)
+	for (int i = 0; i <= r->nr_more; i++)
 		keep_listed(r, part(r, i), entries, nr);
-	for (int i = 0; i <= r->nr_more && nr > 0; i++) {
+	for (int i = 0; i <= r->nr_more; i++) {
 		for (int k = 0; k < part(r, i)->nr_events; k++)
 			nr_left += part(r, i)->events[k].left && part(r, i)->events[k].fd >= 0;
 	}
 	free(entries);
-	/* There may be room now. */
-	if (nr_left)
-		f->nr_refused = 0;
 	return nr_left;
+}
+
+/**
+ * session_follow__forget - close what has left the session
+ * @f: the session, whose records were stored
+ *
+ * There may be room for what was refused.
+ */
+void session_follow__forget(struct session_follow *f)
+{
+	persistent_reader__forget(f->reader);
+	f->nr_refused = 0;
+	f->refused_memory = 0;
 }
 
 /* Another session */
 
+static int check_found(struct session_follow *f)
+{
+	if (!f->news)
+		return cannot(f, -EINVAL, "their records cannot be told apart");
+	if (f->found->owner != f->reader->ps->owner)
+		return cannot(f, -EPERM, "it belongs to another user");
+	return check(f, f->found, f->news, 0);
+}
+
+static void drop_found(struct session_follow *f)
+{
+	persistent_session__close(f->found);
+	delete_news(f->news);
+	f->found = NULL;
+	f->news = NULL;
+}
+
 /**
- * session_follow__replace - read the session that took the place of the one that has ended
- * @f: the session, whose last records were stored
+ * session_follow__find - find a session that takes the place of the one that has ended
+ * @f: the session
  *
  * It has the same name and the same owner.
  *
- * Return: 0, -EAGAIN if there is none so far, or it is just being made; or another negative
- * errno, and @f->why, if it cannot be read. Then the reader has no session any more.
+ * Return: 0, for session_follow__replace(); -EAGAIN if there is none so far, or it is just being
+ * made; or another negative errno, and @f->why, if it cannot be read.
  */
-int session_follow__replace(struct session_follow *f)
+int session_follow__find(struct session_follow *f)
 {
-	struct persistent_reader *r = f->reader;
+	const struct persistent_session *old = f->reader->ps;
 	struct persistent_session *ps;
-	struct evlist *news;
 	int err;
 	u64 id;
 
-	if (!persistent__find_id(r->ps->name, &id) || id == r->ps->id)
+	if (!persistent__find_id(old->name, &id) || id == old->id)
 		return -EAGAIN;
 	f->why[0] = '\0';
+	f->refused_memory = 0;
 	ps = persistent_session__open_id(id);
 	err = IS_ERR(ps) ? PTR_ERR(ps) : 0;
 	if (err == -EBUSY || err == -ENOENT)
@@ -454,33 +491,37 @@ int session_follow__replace(struct session_follow *f)
 	if (err)
 		return cannot_errno(f, err);
 	/* NAME may have been found as that of a user, uUID.NAME. */
-	if (strcmp(ps->name, r->ps->name)) {
+	if (strcmp(ps->name, old->name)) {
 		persistent_session__close(ps);
 		return -EAGAIN;
 	}
+	f->found = ps;
+	f->news = persistent_session__new_evlist(ps);
+	err = check_found(f);
+	if (err)
+		drop_found(f);
+	return err;
+}
 
-	news = persistent_session__new_evlist(ps);
-	if (!news)
-		err = cannot(f, -EINVAL, "their records cannot be told apart");
-	else if (ps->owner != r->ps->owner)
-		err = cannot(f, -EPERM, "it belongs to another user");
-	else
-		err = check(f, ps, news, 0);
-	if (err) {
-		persistent_session__close(ps);
-		goto out;
-	}
+/**
+ * session_follow__replace - read the session that was found
+ * @f: the session, whose last records were stored
+ *
+ * Return: 0, or a negative errno, and @f->why. Then the reader has no session any more.
+ */
+int session_follow__replace(struct session_follow *f)
+{
+	struct persistent_reader *r = f->reader;
+	int err;
 
 	persistent_reader__forget_session(r);
 	f->nr_refused = 0;
-	r->ps = ps;
+	r->ps = f->found;
+	f->found = NULL;
 	err = persistent_reader__map(r);
-	err = err ?: take_events(r, news, ps);
-	if (err)
-		cannot_errno(f, err);
-out:
-	delete_news(news);
-	return err;
+	err = err ?: take_events(r, f->news, r->ps);
+	drop_found(f);
+	return err ? cannot_errno(f, err) : 0;
 }
 
 void session_follow__exit(struct session_follow *f)

@@ -53,6 +53,7 @@
 #include "../../evlist.h"
 #include "../../persistent/persistent.h"
 #include "../../persistent/reader.h"
+#include "../../time-utils.h"
 #include "../../util.h"
 
 #include <linux/kernel.h>
@@ -85,10 +86,12 @@
  * @control: the session as a whole, or -1: the kernel does not know that
  * @timer: tells to look for a session that replaces it, or -1
  * @ticks: expirations of @timer
- * @nr_live: buffers that may be written to again
+ * @forget_due: when to close what has left the session, CLOCK_MONOTONIC in ns; 0: never
+ * @nr_live: events whose buffers may be written to again
  * @most: bytes that the records may take, if the session takes as little as at first
  * @begun: the records of the first pass have been stored
  * @in_pass: put() gets records from a buffer, not synthesized ones
+ * @round_goes_on: the records of another copy are to be in the same round
  * @changed: the session has got or lost events, or was frozen or thawed
  * @waiting: the session has ended; another one may replace it
  * @froze: it is this recorder that froze the session
@@ -103,10 +106,12 @@ struct session_source {
 	int				control;
 	int				timer;
 	u64				ticks;
+	u64				forget_due;
 	int				nr_live;
 	u64				most;
 	bool				begun;
 	bool				in_pass;
+	bool				round_goes_on;
 	bool				changed;
 	bool				waiting;
 	bool				froze;
@@ -133,6 +138,8 @@ static int put(struct persistent_reader *r, void *buf, size_t size)
 	struct session_source *s = container_of(r, struct session_source, reader);
 	const union perf_event *event = buf;
 
+	if (event->header.type == PERF_RECORD_FINISHED_ROUND && s->round_goes_on)
+		return 0;
 	if (!s->in_pass || event->header.type == PERF_RECORD_FINISHED_ROUND)
 		return flight_recorder__store(s->source.flight, NULL, buf, size);
 	size = flight_self__drop(flight_recorder__get_self(s->source.flight), s->source.evlist,
@@ -162,7 +169,7 @@ static int put_pass(struct session_source *s)
 			flight_store__missed(store_of(s), info->gap, buf->sideband);
 		if (buf->sideband && (info->len || info->gap))
 			store_of(s)->sideband_news++;
-		if (!buf->sideband)
+		if (!buf->sideband && info->way != PERF_SNAPSHOT_NONE)
 			flight_store__cover(store_of(s), buf->event->cpu,
 					    perf_snapshot__way_name(info->way), info->gap);
 	}
@@ -213,17 +220,15 @@ static int watch(struct session_source *s, int fd, u32 how)
 	return epoll_ctl(s->source.fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* The buffers of some events of the session. */
-static int watch_buffers(struct session_source *s, const struct persistent_session *ps)
+/* Each of the events that share a buffer: the one that the buffer belongs to may leave. */
+static int watch_events(struct session_source *s, const struct persistent_session *ps)
 {
 	int err = 0;
 
-	for (int i = 0; i < s->reader.nr_buffers && !err; i++) {
-		const struct persistent_buffer *buf = &s->reader.buffers[i];
-
-		if (!persistent_buffer__is_of(buf, ps))
+	for (int i = 0; i < ps->nr_events && !err; i++) {
+		if (!persistent_reader__wants(&s->reader, &ps->events[i]))
 			continue;
-		err = watch(s, buf->event->fd, 0);
+		err = watch(s, ps->events[i].fd, 0);
 		if (!err)
 			s->nr_live++;
 	}
@@ -268,7 +273,7 @@ static int watch_session(struct session_source *s)
 	int err;
 
 	s->source.fd = epoll_create1(EPOLL_CLOEXEC);
-	err = s->source.fd < 0 ? -errno : watch_buffers(s, s->reader.ps);
+	err = s->source.fd < 0 ? -errno : watch_events(s, s->reader.ps);
 	if (err)
 		pr_err("Cannot wait for the buffers of session '%s': %s\n", s->name,
 		       strerror(-err));
@@ -288,24 +293,57 @@ static void __printf(2, 3) tell_user(struct session_source *s, const char *fmt, 
 	flight_job__say(flight_recorder__get_job(s->source.flight), "%s", text);
 }
 
+static void look_at_event(struct session_source *s, const struct epoll_event *event)
+{
+	int fd = event->data.fd;
+
+	if (fd == s->control)
+		s->changed = true;
+	if (!(event->events & (EPOLLHUP | EPOLLERR)))
+		return;
+	epoll_ctl(s->source.fd, EPOLL_CTL_DEL, fd, NULL);
+	if (fd != s->control)
+		s->nr_live--;
+}
+
 /* Call this before a pass, so that the pass still reads the last records of these buffers. */
 static void look_at_events(struct session_source *s)
 {
 	struct epoll_event events[64];
-	int nr = epoll_wait(s->source.fd, events, ARRAY_SIZE(events), 0);
+	int nr = ARRAY_SIZE(events);
 
-	for (int i = 0; i < nr; i++) {
-		bool has_ended = events[i].events & (EPOLLHUP | EPOLLERR);
-		int fd = events[i].data.fd;
-
-		if (fd == s->control)
-			s->changed = true;
-		if (!has_ended)
-			continue;
-		epoll_ctl(s->source.fd, EPOLL_CTL_DEL, fd, NULL);
-		if (fd != s->control)
-			s->nr_live--;
+	/* What has told of its records does not tell again. */
+	for (int left = s->nr_live + 2; left > 0 && nr == ARRAY_SIZE(events); left -= nr) {
+		nr = epoll_wait(s->source.fd, events, ARRAY_SIZE(events), 0);
+		for (int i = 0; i < nr; i++)
+			look_at_event(s, &events[i]);
 	}
+}
+
+/* Tell of the time after @first ns, and each @then ns. Return: 0 or a negative errno. */
+static int set_timer(struct session_source *s, u64 first, u64 then)
+{
+	struct itimerspec its = { .it_value.tv_nsec = first, .it_interval.tv_nsec = then };
+	int err;
+
+	if (s->timer < 0) {
+		s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		err = s->timer < 0 ? -errno : watch(s, s->timer, 0);
+		if (err) {
+			if (s->timer >= 0)
+				close(s->timer);
+			s->timer = -1;
+			return err;
+		}
+	}
+	return timerfd_settime(s->timer, 0, &its, NULL) ? -errno : 0;
+}
+
+static bool timer_has_expired(struct session_source *s)
+{
+	u64 ticks;
+
+	return s->timer >= 0 && read(s->timer, &ticks, sizeof(ticks)) == sizeof(ticks);
 }
 
 static void end(struct session_source *s)
@@ -326,7 +364,8 @@ static bool has_changed(struct session_source *s)
 static void say_refused(struct session_source *s, const char *before)
 {
 	if (*s->follow.why && strcmp(s->follow.why, before))
-		tell_user(s, "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
+		tell_user(s,
+			  "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
 			  s->name, s->follow.why);
 }
 
@@ -347,7 +386,7 @@ static void extend(struct session_source *s, bool look)
 	memcpy(before, f->why, sizeof(before));
 	nr = session_follow__extend(f);
 	if (nr > 0) {
-		err = watch_buffers(s, s->reader.more[s->reader.nr_more - 1]);
+		err = watch_events(s, s->reader.more[s->reader.nr_more - 1]);
 		if (err)
 			scnprintf(f->why, sizeof(f->why), "%s", strerror(-err));
 		share_memory(s);
@@ -361,53 +400,50 @@ static void extend(struct session_source *s, bool look)
 /* All buffers have hung up, and were read. */
 static void wait_for_another(struct session_source *s, bool last)
 {
-	struct itimerspec its = {
-		.it_value.tv_nsec    = REPLACE_INTERVAL,
-		.it_interval.tv_nsec = REPLACE_INTERVAL,
-	};
-
-	if (last || s->fo->dry_run || strstarts(s->p->read, "id="))
-		return end(s);
-	if (s->timer < 0)
-		s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->timer < 0 || timerfd_settime(s->timer, 0, &its, NULL) ||
-	    (watch(s, s->timer, 0) && errno != EEXIST))
+	s->forget_due = 0;
+	if (last || s->fo->dry_run || strstarts(s->p->read, "id=") ||
+	    set_timer(s, REPLACE_INTERVAL, REPLACE_INTERVAL))
 		return end(s);
 	s->waiting = true;
 	s->ticks = 0;
 }
 
+static void stop_waiting(struct session_source *s)
+{
+	set_timer(s, 0, 0);
+	s->waiting = false;
+}
+
 /*
- * Until they are closed, the old events record. Their side-band has the tasks that start before
- * the new session does; samples would be there twice.
+ * Until they are closed, the old events record. Their side-band has the tasks that have started
+ * before the new session did; samples would be there twice.
  */
 static int read_sideband(struct session_source *s)
 {
+	int err;
+
 	if (persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL))
 		return 0;
 	for (int i = 0; i < s->reader.nr_buffers; i++) {
 		if (!s->reader.buffers[i].sideband)
 			perf_snapshot__release(s->reader.buffers[i].snap);
 	}
-	return put_pass(s);
-}
-
-static void stop_waiting(struct session_source *s)
-{
-	struct itimerspec off = {};
-
-	timerfd_settime(s->timer, 0, &off, NULL);
-	s->waiting = false;
+	s->round_goes_on = true;
+	err = put_pass(s);
+	s->round_goes_on = false;
+	return err;
 }
 
 static int read_another(struct session_source *s)
 {
-	int err;
+	int err = read_sideband(s) ?: session_follow__replace(&s->follow);
 
+	if (err)
+		return err;
 	stop_waiting(s);
 	s->froze = false;
 	close_control(s);
-	err = watch_buffers(s, s->reader.ps);
+	err = watch_events(s, s->reader.ps);
 	if (err)
 		return err;
 	open_control(s);
@@ -416,48 +452,67 @@ static int read_another(struct session_source *s)
 	if (err && err != -EAGAIN)
 		return err;
 	if (!quiet)
-		tell_user(s, "[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
+		tell_user(s,
+			  "[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
 			  s->name);
 	extend(s, true);
 	flight_store__missed(store_of(s), 0, true);
 	return put_pass(s);
 }
 
-/* Also if it has got events again, without an end: those of tasks, maybe. */
 static int look_for_another(struct session_source *s, bool last)
 {
-	u64 ticks;
 	int err;
 
 	/* The epoll would go on telling of what has ended. */
 	look_at_events(s);
-	if (read(s->timer, &ticks, sizeof(ticks)) == sizeof(ticks))
+	if (timer_has_expired(s))
 		s->ticks++;
-	err = read_sideband(s);
-	if (err)
-		return err;
 	if (s->changed) {
 		s->changed = false;
 		extend(s, true);
 	}
+	/* It has got events again, without an end. */
 	if (s->nr_live) {
 		stop_waiting(s);
+		s->changed = true;
 		return put_pass(s);
 	}
-	err = session_follow__replace(&s->follow);
+	err = session_follow__find(&s->follow);
+	if (err == -EAGAIN && !last && s->ticks < REPLACE_TIME / REPLACE_INTERVAL)
+		return 0;
 	if (!err) {
 		err = read_another(s);
 		if (!err)
 			return 0;
-	} else if (err == -EAGAIN && !last && s->ticks < REPLACE_TIME / REPLACE_INTERVAL) {
-		return 0;
 	}
 	if (err != -EAGAIN)
-		tell_user(s, "Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
+		tell_user(s,
+			  "Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
 			  s->name, *s->follow.why ? s->follow.why : strerror(-err));
 	s->waiting = true;
 	end(s);
 	return 0;
+}
+
+/* What is taken back may be the beginning of the end, see follow.c. Return: it is time to close. */
+static bool marks_what_left(struct session_source *s, bool look)
+{
+	int nr;
+
+	if (look) {
+		s->forget_due = rdclock() + REPLACE_INTERVAL;
+		set_timer(s, REPLACE_INTERVAL, 0);
+	}
+	timer_has_expired(s);
+	if (!s->forget_due || rdclock() < s->forget_due)
+		return false;
+	s->forget_due = 0;
+	nr = session_follow__mark(&s->follow);
+	/* There may be memory, or a file, next time. */
+	if (nr < 0 && nr != -ENOENT)
+		s->forget_due = rdclock() + REPLACE_INTERVAL;
+	return nr > 0;
 }
 
 static void session_source__tell(struct record_source *src,
@@ -574,7 +629,7 @@ static int session_source__read(struct record_source *src, bool last)
 	look_at_events(s);
 	look = s->changed;
 	s->changed = false;
-	has_left = look && session_follow__mark(&s->follow);
+	has_left = marks_what_left(s, look);
 	err = persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL);
 	/* The writer was too fast. The next pass reports the records that it overwrote. */
 	if (err == -EAGAIN)
@@ -583,8 +638,10 @@ static int session_source__read(struct record_source *src, bool last)
 		extend(s, look);
 	err = err ?: put_pass(s);
 	if (!err && has_left) {
-		persistent_reader__forget(&s->reader);
+		session_follow__forget(&s->follow);
 		share_memory(s);
+		/* What was refused is looked at in the next pass. */
+		s->changed = true;
 	}
 	if (!err && !s->nr_live && !src->ended)
 		wait_for_another(s, last);
