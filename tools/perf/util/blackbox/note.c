@@ -26,7 +26,8 @@
  *
  * A flight recorder of a session has a child for it, the keeper, so that its own thread reads no
  * task and waits for no lock of the notes. The keeper closes all files of the recorder and opens
- * the session anew. Its references do not keep the session from ending:
+ * the session anew. It has no event open, and the file of the session does not keep that from
+ * ending:
  *
  *	the recorder ends		it kills and reaps the keeper, before perf record waits
  *					for its workload

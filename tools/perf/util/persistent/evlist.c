@@ -21,7 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_event_attr *attr)
+/* The event with these attributes, or NULL */
+struct evsel *evlist__find_attr(struct evlist *evlist, const struct perf_event_attr *attr)
 {
 	struct evsel *evsel;
 
@@ -29,6 +30,15 @@ static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_eve
 		if (!memcmp(&evsel->core.attr, attr, sizeof(*attr)))
 			return evsel;
 	}
+	return NULL;
+}
+
+static struct evsel *evlist__findnew_attr(struct evlist *evlist, struct perf_event_attr *attr)
+{
+	struct evsel *evsel = evlist__find_attr(evlist, attr);
+
+	if (evsel)
+		return evsel;
 
 	evsel = evsel__new(attr);
 	if (!evsel)

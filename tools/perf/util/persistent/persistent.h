@@ -146,6 +146,7 @@ int persistent_event__open(u64 id, int cpu, u32 index, struct persistent_event *
 bool persistent_event__is_sideband(const struct persistent_event *event);
 char *persistent_event__cgroup(const struct persistent_event *event);
 
+struct evsel *evlist__find_attr(struct evlist *evlist, const struct perf_event_attr *attr);
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
 struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry *entries,
 					      u32 nr, bool id_all);

@@ -26,6 +26,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/**
+ * persistent_reader__wants - is the buffer of an event to be read?
+ * @r: the reader
+ * @event: the event
+ */
 bool persistent_reader__wants(struct persistent_reader *r, const struct persistent_event *event)
 {
 	struct perf_cpu cpu = { .cpu = event->cpu };
@@ -210,6 +215,15 @@ static void close_left(struct persistent_reader *r, struct persistent_session *p
 	}
 }
 
+static bool has_open(const struct persistent_session *ps)
+{
+	for (int i = 0; i < ps->nr_events; i++) {
+		if (ps->events[i].fd >= 0)
+			return true;
+	}
+	return false;
+}
+
 /**
  * persistent_reader__forget - unmap the buffers of events that have left, and close these
  * @r: the reader, after a persistent_reader__put_pass()
@@ -245,8 +259,15 @@ void persistent_reader__forget(struct persistent_reader *r)
 	r->set = set;
 
 	close_left(r, r->ps);
-	for (int i = 0; i < r->nr_more; i++)
+	nr = 0;
+	for (int i = 0; i < r->nr_more; i++) {
 		close_left(r, r->more[i]);
+		if (has_open(r->more[i]))
+			r->more[nr++] = r->more[i];
+		else
+			persistent_session__close(r->more[i]);
+	}
+	r->nr_more = nr;
 }
 
 static void reader__close_session(struct persistent_reader *r, struct persistent_session *ps)

@@ -204,6 +204,24 @@ static void reader__set_clock(struct persistent_reader *r)
 }
 
 /**
+ * persistent_reader__set_options - set the options that follow from the events
+ * @r: the reader, with its evlist
+ */
+void persistent_reader__set_options(struct persistent_reader *r)
+{
+	struct evsel *evsel;
+
+	/* The same kind of map everywhere, or a file seems to be two. */
+	evlist__for_each_entry(r->evlist, evsel) {
+		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
+		r->tool.namespace_events |= evsel->core.attr.namespaces;
+		r->tool.cgroup_events |= evsel->core.attr.cgroup;
+		if (evsel__has_br_stack(evsel))
+			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
+	}
+}
+
+/**
  * persistent_reader__describe - make an evlist, and set the options that follow from it
  * @r: the reader, open
  *
@@ -214,22 +232,13 @@ static void reader__set_clock(struct persistent_reader *r)
  */
 int persistent_reader__describe(struct persistent_reader *r)
 {
-	struct perf_tool *tool = &r->tool;
-	struct evsel *evsel;
 	int err = reader__create_evlist(r);
 
 	if (err)
 		return err;
 
-	perf_tool__init(tool, /*ordered_events=*/false);
-	/* The same kind of map everywhere, or a file seems to be two. */
-	evlist__for_each_entry(r->evlist, evsel) {
-		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
-		tool->namespace_events |= evsel->core.attr.namespaces;
-		tool->cgroup_events |= evsel->core.attr.cgroup;
-		if (evsel__has_br_stack(evsel))
-			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
-	}
+	perf_tool__init(&r->tool, /*ordered_events=*/false);
+	persistent_reader__set_options(r);
 	/* No task of perf record's own: the workload is one of many. */
 	r->opts->target.system_wide = true;
 	reader__set_clock(r);

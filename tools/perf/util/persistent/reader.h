@@ -101,6 +101,7 @@ int persistent_reader__add(struct persistent_reader *r, struct persistent_sessio
 void persistent_reader__forget(struct persistent_reader *r);
 void persistent_reader__forget_session(struct persistent_reader *r);
 int persistent_reader__take(struct persistent_reader *r, unsigned int flags);
+void persistent_reader__set_options(struct persistent_reader *r);
 int persistent_reader__describe(struct persistent_reader *r);
 int persistent_reader__synthesize(struct persistent_reader *r);
 int persistent_reader__put_pass(struct persistent_reader *r);

@@ -31,6 +31,13 @@
  *
  * Some things are fixed when recording begins, and an event that differs cannot be read: the
  * clock, and the fields that all records have. The memory must suffice as well.
+ *
+ * Lifetime: the reader has a file of each event, and maps each buffer, until it forgets them
+ * or the recorder ends. These keep an event, and the memory of its buffer, after it was taken
+ * back. The file of the session keeps neither. A child that writes a dump has copies of the
+ * files until it closes them (child.c), so a file leaves the epoll before it is closed. If
+ * fork() fails, nothing changes here. A CPU that goes offline keeps its events, and the kernel
+ * installs them again; a CPU that is new has none until somebody lets the session join it.
  */
 #include "follow.h"
 #include "event-id.h"
@@ -98,10 +105,10 @@ static u64 memory_for(struct persistent_reader *r, const struct persistent_sessi
 
 /* Events */
 
-static bool has_clock_of(const struct evlist *evlist, const struct evlist *news)
+static bool has_clock_of(struct evlist *evlist, struct evlist *news)
 {
-	const struct perf_event_attr *ours = &evlist__first((struct evlist *)evlist)->core.attr;
-	const struct evsel *evsel;
+	const struct perf_event_attr *ours = &evlist__first(evlist)->core.attr;
+	struct evsel *evsel;
 
 	evlist__for_each_entry(news, evsel) {
 		if (evsel->core.attr.use_clockid != ours->use_clockid ||
@@ -166,17 +173,6 @@ static void move_event(struct evlist *evlist, struct evlist *news, struct evsel 
 	evlist__add(evlist, evsel);
 }
 
-static struct evsel *find_attr(struct evlist *evlist, const struct perf_event_attr *attr)
-{
-	struct evsel *evsel;
-
-	evlist__for_each_entry(evlist, evsel) {
-		if (!memcmp(&evsel->core.attr, attr, sizeof(*attr)))
-			return evsel;
-	}
-	return NULL;
-}
-
 static int add_cpus(struct evlist *evlist, struct evlist *news)
 {
 	struct perf_cpu_map *cpus = news->core.user_requested_cpus;
@@ -201,14 +197,12 @@ static void set_features(struct persistent_reader *r)
 	struct perf_header *header = &r->session->header;
 	struct evsel *evsel;
 
+	persistent_reader__set_options(r);
+	if (r->opts->branch_stack)
+		perf_header__set_feat(header, HEADER_BRANCH_STACK);
 	evlist__for_each_entry(r->evlist, evsel) {
-		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
 		if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT)
 			perf_header__set_feat(header, HEADER_TRACING_DATA);
-		if (evsel__has_br_stack(evsel)) {
-			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
-			perf_header__set_feat(header, HEADER_BRANCH_STACK);
-		}
 	}
 }
 
@@ -220,13 +214,14 @@ static int take_events(struct persistent_reader *r, struct evlist *news,
 	int err = add_cpus(r->evlist, news);
 
 	evlist__for_each_entry_safe(news, tmp, evsel) {
-		if (!find_attr(r->evlist, &evsel->core.attr))
+		if (!evlist__find_attr(r->evlist, &evsel->core.attr))
 			move_event(r->evlist, news, evsel);
 	}
 	for (int i = 0; i < ps->nr_events && !err; i++) {
 		const struct persistent_event *event = &ps->events[i];
 
-		err = evsel__append_id(r->evlist, find_attr(r->evlist, &event->attr), event->id,
+		evsel = evlist__find_attr(r->evlist, &event->attr);
+		err = evsel__append_id(r->evlist, evsel, event->id,
 				       (struct perf_cpu){ .cpu = event->cpu });
 	}
 	set_features(r);
@@ -346,23 +341,26 @@ int session_follow__extend(struct session_follow *f)
 
 /* Events that left it */
 
+/* Events and entries are sorted by CPU and then by index. */
+static int compare(const struct persistent_event *event, int cpu, u32 index)
+{
+	if (event->cpu != cpu)
+		return event->cpu < cpu ? -1 : 1;
+	return event->index < index ? -1 : event->index > index;
+}
+
 static int compare_entry(const void *key, const void *member)
 {
-	const struct persistent_event *event = key;
 	const struct perf_persistent_entry *entry = member;
 
-	if (event->cpu != entry->cpu)
-		return event->cpu < entry->cpu ? -1 : 1;
-	return event->index < entry->index ? -1 : event->index > entry->index;
+	return compare(key, entry->cpu, entry->index);
 }
 
 static int compare_event(const void *key, const void *member)
 {
-	const struct persistent_event *a = key, *b = member;
+	const struct persistent_event *event = member;
 
-	if (a->cpu != b->cpu)
-		return a->cpu < b->cpu ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return compare(key, event->cpu, event->index);
 }
 
 static struct persistent_session *part(struct persistent_reader *r, int i)

@@ -63,7 +63,6 @@
 #include <perf/snapshot.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -122,13 +121,18 @@ static struct flight_store *store_of(struct session_source *s)
 	return flight_recorder__get_store(s->source.flight);
 }
 
+static struct flight_job *job_of(struct session_source *s)
+{
+	return flight_recorder__get_job(s->source.flight);
+}
+
 /* While there is no recorder yet, waiting for the log does no harm. */
 static void say(struct persistent_reader *r, const char *text)
 {
 	struct session_source *s = container_of(r, struct session_source, reader);
 
 	if (s->source.flight)
-		flight_job__say(flight_recorder__get_job(s->source.flight), "%s", text);
+		flight_job__say(job_of(s), "%s", text);
 	else
 		pr_err("%s", text);
 }
@@ -282,17 +286,6 @@ static int watch_session(struct session_source *s)
 	return err;
 }
 
-static void __printf(2, 3) tell_user(struct session_source *s, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vscnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	flight_job__say(flight_recorder__get_job(s->source.flight), "%s", text);
-}
-
 static void look_at_event(struct session_source *s, const struct epoll_event *event)
 {
 	int fd = event->data.fd;
@@ -350,7 +343,8 @@ static void end(struct session_source *s)
 {
 	s->source.ended = true;
 	if (!quiet)
-		tell_user(s, "[ perf record: persistent session '%s' has ended ]\n", s->name);
+		flight_job__say(job_of(s),
+				"[ perf record: persistent session '%s' has ended ]\n", s->name);
 }
 
 /* Events that join later are not noticed before the next pass. */
@@ -364,9 +358,9 @@ static bool has_changed(struct session_source *s)
 static void say_refused(struct session_source *s, const char *before)
 {
 	if (*s->follow.why && strcmp(s->follow.why, before))
-		tell_user(s,
-			  "Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
-			  s->name, s->follow.why);
+		flight_job__say(job_of(s),
+				"Not all of the events that session '%s' got are recorded: %s. Start the recorder again to include them.\n",
+				s->name, s->follow.why);
 }
 
 /* After the copy of a pass. @look: the session has told of a change. */
@@ -392,8 +386,9 @@ static void extend(struct session_source *s, bool look)
 		share_memory(s);
 	}
 	if (nr > 0 && !quiet)
-		tell_user(s, "[ perf record: persistent session '%s' got %d events more ]\n",
-			  s->name, nr);
+		flight_job__say(job_of(s),
+				"[ perf record: persistent session '%s' got %d events more ]\n",
+				s->name, nr);
 	say_refused(s, before);
 }
 
@@ -452,9 +447,9 @@ static int read_another(struct session_source *s)
 	if (err && err != -EAGAIN)
 		return err;
 	if (!quiet)
-		tell_user(s,
-			  "[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
-			  s->name);
+		flight_job__say(job_of(s),
+				"[ perf record: persistent session '%s' was replaced: the new one is recorded ]\n",
+				s->name);
 	extend(s, true);
 	flight_store__missed(store_of(s), 0, true);
 	return put_pass(s);
@@ -487,9 +482,9 @@ static int look_for_another(struct session_source *s, bool last)
 			return 0;
 	}
 	if (err != -EAGAIN)
-		tell_user(s,
-			  "Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
-			  s->name, *s->follow.why ? s->follow.why : strerror(-err));
+		flight_job__say(job_of(s),
+				"Another session took the place of '%s', and cannot be recorded: %s. Start the recorder again.\n",
+				s->name, *s->follow.why ? s->follow.why : strerror(-err));
 	s->waiting = true;
 	end(s);
 	return 0;
@@ -534,7 +529,7 @@ static void session_source__freeze(struct record_source *src, bool on)
 		if (!ioctl(s->control, PERF_EVENT_IOC_SESSION_FREEZE))
 			s->froze = true;
 		else if (errno != EALREADY)
-			flight_job__say(flight_recorder__get_job(src->flight),
+			flight_job__say(job_of(s),
 					"Cannot freeze the persistent session '%s': %m\n",
 					s->name);
 	} else if (s->froze) {
