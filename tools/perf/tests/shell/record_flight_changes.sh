@@ -23,26 +23,6 @@ said()
 	wait_for grep -qE "$1" "$OUT_NAME.stderr" || { cat "$OUT_NAME.stderr"; return 1; }
 }
 
-# The numbers of a dump's system calls, in order.
-numbers()
-{
-	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null |
-		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n'
-}
-
-# has_numbers DUMP FIRST LAST: all of them, in order, once
-has_numbers()
-{
-	if ! numbers "$1" | awk -v n="$2" -v last="$3" '
-		$1 != n { print $1, "instead of", n; exit bad = 1 }
-		{ n++ }
-		END { print "up to", n - 1; exit bad || n <= last }'
-	then
-		"$BASE_PERF" script -i "$1" -F cpu,time,trace 2>&1 | grep -m 60 'fd: 0x' || true
-		return 1
-	fi
-}
-
 # samples DUMP EVENT [CPU]: how many there are
 samples()
 {
@@ -84,13 +64,13 @@ reads_them_from_the_first_one()
 	make_session cb -e cpu-clock -F 499 -a
 	start_recorder "$TMP/b" -M 64M -e persistent/cb/
 	close_range 1000000 900000000 "$TMP/enough" 0.025 &
-	sleep 2
+	wait_for test -e "$TMP/enough.begun"
 	make_session cb --add -m 2M "${CLOSES[@]}" -a
 	sleep 2
 	touch "$TMP/enough"
 	wait $!
 	stop_recorder INT
-	first=$(numbers "$DUMP" | awk 'NR == 1')
+	first=$(closed_numbers "$DUMP" | awk 'NR == 1')
 	cat "$DUMP.json"
 	# They were added while files were being closed.
 	[ "$first" -gt 1000000 ]

@@ -7,26 +7,6 @@ set -euo pipefail
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
 
-# The numbers of a dump's system calls, one a line.
-numbers()
-{
-	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null |
-		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n'
-}
-
-# has_numbers DUMP FIRST LAST: all of them, in order, once
-has_numbers()
-{
-	if ! numbers "$1" | awk -v n="$2" -v last="$3" '
-		$1 != n { print $1, "instead of", n; exit bad = 1 }
-		{ n++ }
-		END { print "up to", n - 1; exit bad || n <= last }'
-	then
-		"$BASE_PERF" script -i "$1" -F cpu,comm,time,trace 2>&1 | grep 'fd: 0x' | head -n 60
-		return 1
-	fi
-}
-
 records_a_session()
 {
 	perf record -P fa -e cpu-clock -F 499 -a

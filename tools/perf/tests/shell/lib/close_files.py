@@ -5,7 +5,8 @@ System calls that are told apart by their numbers, not faster than anybody can r
 what is not open.
 
 usage: close_files.py FIRST LAST [FILE [PAUSE]]
-FILE: ends when that is there, too; PAUSE: seconds after each 50 of them
+FILE: ends when that is there, too, and makes FILE.begun behind the first ones; PAUSE: seconds
+after each 50 of them
 """
 import os
 import sys
@@ -23,6 +24,9 @@ def main():
         if fd % 50 == 0:
             if os.path.exists(''.join(sys.argv[3:4])):
                 break
+            if fd < first + 50 and len(sys.argv) > 3:
+                with open(sys.argv[3] + '.begun', 'w', encoding='utf-8'):
+                    pass
             time.sleep(pause)
 
 

@@ -205,6 +205,27 @@ close_range()
 	python3 "$FLIGHT_LIB/close_files.py" "$@"
 }
 
+# closed_numbers DUMP: those of its sys_enter_close, one a line, in order of time
+closed_numbers()
+{
+	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null |
+		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n'
+}
+
+# has_numbers DUMP FIRST LAST: all of them, in order, once
+has_numbers()
+{
+	if ! closed_numbers "$1" | awk -v n="$2" -v last="$3" '
+		$1 != n { print $1, "instead of", n; exit bad = 1 }
+		{ n++ }
+		END { print "up to", n - 1; exit bad || n <= last }'
+	then
+		"$BASE_PERF" script -i "$1" -F cpu,comm,time,trace 2>&1 |
+			grep -m 60 'fd: 0x' || true
+		return 1
+	fi
+}
+
 # close_files N: as many of them
 close_files()
 {
