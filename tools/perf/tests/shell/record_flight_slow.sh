@@ -159,7 +159,8 @@ gives_up()
 # A child looks for dumps that are too old, and removes them.
 expires_while_held()
 {
-	start_recorder "$TMP/slow/e" -M 4M -a -e cpu-clock -F 199 --max-dump-age 3s \
+	# Not too old before it is seen, on a slow machine
+	start_recorder "$TMP/slow/e" -M 4M -a -e cpu-clock -F 199 --max-dump-age 15s \
 		--trigger signal --trigger "socket:$TMP/sock"
 	dump
 	hold unlink "$HOLD" .sample.
