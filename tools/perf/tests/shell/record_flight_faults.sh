@@ -196,6 +196,45 @@ writes_the_last_dump_itself()
 	dead_have_names "$DUMP"
 }
 
+# set_memory OVERCOMMIT RATIO KIB: what vm.overcommit_memory is, and what else is kept back
+set_memory()
+{
+	echo "$2" >/proc/sys/vm/overcommit_ratio
+	[ -z "${3-}" ] || echo "$3" >/proc/sys/vm/overcommit_kbytes
+	echo "$1" >/proc/sys/vm/overcommit_memory
+}
+
+# fork() needs memory for all that the recorder may write to. There is some for what it
+# allocates, but not so much. Nothing here may fork meanwhile.
+writes_the_last_dump_without_memory()
+{
+	local how ratio reserve key kib=0
+
+	read -r how </proc/sys/vm/overcommit_memory
+	read -r ratio </proc/sys/vm/overcommit_ratio
+	read -r reserve </proc/sys/vm/user_reserve_kbytes
+	start_recorder "$TMP/memory" -M 4M -e cpu-clock -F 199 -a
+	run_dead
+	grep -E 'VmData|VmStk' "/proc/$RECORDER/status"
+	while read -r key n _; do
+		[ "$key" != Committed_AS: ] || kib=$n
+	done </proc/meminfo
+	echo 0 >/proc/sys/vm/user_reserve_kbytes
+	set_memory 2 0 $((kib + 3072))
+	kill -USR1 "$RECORDER"
+	read -rt 2 -u 7 _ || true
+	kill -INT "$RECORDER"
+	wait "$RECORDER" || true
+	set_memory "$how" "$ratio"
+	echo "$reserve" >/proc/sys/vm/user_reserve_kbytes
+	cat "$TMP/memory.stderr"
+	grep -c 'could not be begun: Cannot allocate memory' "$TMP/memory.stderr"
+	DUMP=$(dumps "$TMP/memory" | tail -n1)
+	[ "$(json "$DUMP" trigger)" = end ]
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
 # What the kernel does to the rate is not silent.
 tells_a_lower_rate()
 {
@@ -390,9 +429,11 @@ if [ "${TEST_MACHINE:-}" = 1 ]; then
 			"there is one CPU alone, or no persistent events"
 	fi
 	check "no more processes" writes_the_last_dump_itself
+	check "no memory for a process" writes_the_last_dump_without_memory
 else
 	leave_out "clock steps" "this is not the test machine, whose clock may be set"
 	leave_out "no more processes" "this is not the test machine"
+	leave_out "no memory for a process" "this is not the test machine"
 fi
 check "kill -9" survives_sigkill
 persistent_end

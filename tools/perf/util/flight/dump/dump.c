@@ -82,7 +82,8 @@
 /* The limit of pids (PID_MAX_LIMIT of 64-bit kernels). */
 #define MAX_PID		(4U << 20)
 
-/* Number of forks that are stored. If there are more, all parents are needed. */
+/* Number of forks that are stored, at first and at most. */
+#define FIRST_FORKS	4096U
 #define MAX_FORKS	(512 * 1024U)
 
 struct fork_pair {
@@ -100,6 +101,7 @@ struct fork_pair {
  * @known: processes that the side-band in the rounds describes
  * @forks: parents and children
  * @nr_forks: number of @forks
+ * @room: number of @forks that there is memory for
  * @fd: the file
  * @buffer: data to be written next
  * @buffered: bytes in @buffer
@@ -116,6 +118,7 @@ struct dump {
 	unsigned long		*known;
 	struct fork_pair	*forks;
 	unsigned int		nr_forks;
+	unsigned int		room;
 	int			fd;
 	char			*buffer;
 	size_t			buffered;
@@ -235,12 +238,29 @@ static void count_unresolved(struct dump *d, union perf_event *event)
 		d->m.unresolved++;
 }
 
+/* Where fork() fails for lack of memory, there is little for the recorder's own dump. */
+static bool has_room_for_fork(struct dump *d)
+{
+	unsigned int room = d->room ? 2 * d->room : FIRST_FORKS;
+	struct fork_pair *forks;
+
+	if (d->nr_forks < d->room)
+		return true;
+	forks = room > MAX_FORKS ? NULL : realloc(d->forks, room * sizeof(*forks));
+	if (!forks)
+		return false;
+	d->forks = forks;
+	d->room = room;
+	return true;
+}
+
 static void scan_fork(struct dump *d, const union perf_event *event)
 {
 	mark(d->known, event->fork.pid);
 	if (event->fork.pid == event->fork.ppid)
 		return;
-	if (d->nr_forks == MAX_FORKS) {
+	/* Any parent may be needed. */
+	if (!has_room_for_fork(d)) {
 		mark(d->wanted, event->fork.ppid);
 		return;
 	}
@@ -743,9 +763,8 @@ static int init(struct dump *d)
 	d->m.cpus = calloc(d->m.nr_cpus, sizeof(*d->m.cpus));
 	d->wanted = bitmap_zalloc(MAX_PID);
 	d->known = bitmap_zalloc(MAX_PID);
-	d->forks = calloc(MAX_FORKS, sizeof(*d->forks));
 	d->buffer = malloc(WRITE_BUFFER);
-	if (!d->m.cpus || !d->wanted || !d->known || !d->forks || !d->buffer)
+	if (!d->m.cpus || !d->wanted || !d->known || !d->buffer)
 		return -ENOMEM;
 	init_layouts(d);
 	if (!d->source->fair || d->auxiliary)
