@@ -169,6 +169,111 @@ expires_while_held()
 	stop_recorder INT
 }
 
+# A recorder with as much memory as the guide says: twice SIZE, and 128 MiB
+start_limited()
+{
+	make_cgroup "flight-$1"
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+	echo 160M >"$CGROUP/memory.max"
+	[ ! -e "$CGROUP/memory.swap.max" ] || echo 0 >"$CGROUP/memory.swap.max"
+	echo "$BASHPID" >"$CGROUP/cgroup.procs"
+	start_recorder "$TMP/slow/$1" -M 16M -a -e 'raw_syscalls:*' \
+		--trigger signal --trigger "socket:$TMP/sock"
+	echo "$BASHPID" >/sys/fs/cgroup/cgroup.procs
+}
+
+# killed_for_memory N: so many have been
+killed_for_memory()
+{
+	[ "$(awk '$1 == "oom_kill" { print $2 }' "$CGROUP/memory.events")" = "$1" ]
+}
+
+is_full()
+{
+	[ "$(json "$DUMP" raw)" -gt $((12 << 20)) ]
+}
+
+# The memory is full, and dumps are written while more is recorded than can be kept.
+keeps_to_its_memory()
+{
+	local i loads=()
+
+	start_limited memory
+	for i in 1 2; do
+		close_range 1000000 900000000 "$TMP/no-more" &
+		loads+=($!)
+		echo $! >>"$TMP/recorders"
+	done
+	for ((i = 0; i < 60; i++)); do
+		dump
+		! is_full || break
+	done
+	for i in 1 2 3; do
+		dump
+		is_full
+	done
+	touch "$TMP/no-more"
+	wait "${loads[@]}"
+	stop_recorder INT
+	grep . "$CGROUP"/memory.{peak,events}
+	killed_for_memory 0
+	opens "$DUMP"
+}
+
+# What is killed first for memory is the child, and then whoever has more than the recorder.
+loses_a_child_for_memory()
+{
+	local child
+
+	start_limited oom
+	hold fsync 1000
+	kill -USR1 "$RECORDER"
+	wait_for grep -q 'holding fsync' "$TMP/said"
+	child=$(pgrep -P "$RECORDER")
+	inside python3 -c 'b = b"1" * (1 << 29)' &
+	not wait $!
+	grep . "$CGROUP"/memory.{peak,events}
+	killed_for_memory 2
+	grep -E 'State|VmRSS|SigPnd|ShdPnd' "/proc/$child/status"
+	is_asked
+	rm "$TMP/control"
+	wait_for grep -q 'died: was it killed for lack of memory' "$OUT_NAME.stderr"
+	: >"$TMP/control"
+	wait_for has_dumps "$OUT_NAME" 1
+	cat "$OUT_NAME.stderr"
+	stop_recorder INT
+	opens "$DUMP"
+	wait_for nothing_half_written
+}
+
+# The files that the dumps need are copied to the same disk, each time anew.
+archives_while_held()
+{
+	local step steps=(mkdir 'rename .symbols')
+
+	[ "$HOLD" -lt 10 ] || steps+=('create .elf' 'link elf' symlink)
+	start_recorder "$TMP/slow/r" -M 32M -a -g -e syscalls:sys_enter_close \
+		--filter 'fd >= 1000000 && fd < 2000000000' --max-files 2 --archive \
+		--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
+	dump
+	for step in "${steps[@]}"; do
+		echo "$step"
+		wait_for has_symbols "$DUMP"
+		sleep 2
+		rm -r "$TMP/slow/perf-symbols"
+		# shellcheck disable=SC2086 # two words
+		loses_nothing $step
+	done
+	wait_for has_symbols "$DUMP"
+	stop_recorder INT
+	find "$TMP/slow/perf-symbols" -name elf | grep -c .
+}
+
+has_symbols()
+{
+	[ -s "$1.symbols" ]
+}
+
 has_no_dumps()
 {
 	[ -z "$(dumps "$OUT_NAME")" ]
@@ -343,6 +448,7 @@ for op in create write rename; do
 done
 check "children are modest" children_are_modest
 stop_recorder INT
+check "nothing is lost by the archive" archives_while_held
 if supported; then
 	check "nothing is lost of a session" reads_a_session
 fi
@@ -350,6 +456,8 @@ touch "$TMP/enough"
 check "a log that cannot be opened yet" rotates_while_held
 check "the service manager is asked for time" asks_for_time
 check "a child that hangs" gives_up
+check "the memory of a unit" keeps_to_its_memory
+check "a child that is killed for memory" loses_a_child_for_memory
 check "old dumps that cannot be removed yet" expires_while_held
 check "no room for a manifest" makes_room_for_manifest
 check "four children that hang" goes_on_with_four

@@ -607,7 +607,8 @@ static void end_child(struct flight_job *job, struct dump_result *result)
 				" s and was killed: does the disk of %s hang? See --dump-timeout. Recording goes on.\n",
 				(u64)(job->opts->dump_timeout / NSEC_PER_SEC), job->opts->out);
 	else if (result->err == -ECHILD && job->kind == FLIGHT_JOB_DUMP)
-		flight_job__say(job, "The child that wrote a dump died. Recording goes on.\n");
+		flight_job__say(job,
+				"The child that wrote a dump died: was it killed for lack of memory? See the kernel's log. Recording goes on.\n");
 }
 
 /**

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """
-A file system in memory that can be held up, and can fail: one directory, spoken to through
-/dev/fuse
+A file system in memory that can be held up, and can fail, spoken to through /dev/fuse
 
 usage: slow_fs.py MOUNTPOINT CONTROL
 
@@ -27,18 +26,19 @@ import struct
 import sys
 import time
 
-NAMES = {1: 'lookup', 3: 'getattr', 4: 'setattr', 10: 'unlink', 12: 'rename', 13: 'link',
+NAMES = {1: 'lookup', 3: 'getattr', 4: 'setattr', 5: 'readlink', 6: 'symlink', 9: 'mkdir',
+         10: 'unlink', 11: 'rmdir', 12: 'rename', 13: 'link',
          14: 'open', 15: 'read', 16: 'write', 17: 'statfs', 18: 'release', 20: 'fsync',
          25: 'flush', 26: 'init', 27: 'opendir', 28: 'readdir', 29: 'releasedir',
          30: 'fsyncdir', 35: 'create', 45: 'rename'}
 # Their requests have a name.
-NAMED = ('lookup', 'unlink', 'rename', 'link', 'create')
+NAMED = ('lookup', 'symlink', 'mkdir', 'unlink', 'rmdir', 'rename', 'link', 'create')
 NO_REPLY = (2, 36, 42)
 ROOT = 1
 
 
 class Node:
-    """A file"""
+    """A file, a directory or a link"""
     def __init__(self, mode):
         self.mode = mode
         self.links = 1
@@ -50,6 +50,7 @@ class SlowFs:
     def __init__(self, control):
         self.control = control
         self.nodes = {ROOT: Node(stat.S_IFDIR | 0o777)}
+        # By the directory and the name in it
         self.names = {}
         self.last = ROOT
 
@@ -63,13 +64,22 @@ class SlowFs:
         """struct fuse_entry_out"""
         return struct.pack('<4Q2I', node_id, 0, 0, 0, 0, 0) + self.attr(node_id)
 
-    def drop(self, name):
-        """A name of a file goes. Who has it open still has its content."""
-        self.nodes[self.names.pop(name)].links -= 1
+    def add(self, parent, name, mode):
+        """Something new"""
+        if (parent, name) in self.names:
+            raise OSError(errno.EEXIST, '')
+        self.last += 1
+        self.nodes[self.last] = Node(mode)
+        self.names[parent, name] = self.last
+        return self.last
 
-    def lookup(self, _, body):
+    def drop(self, parent, name):
+        """A name of a file goes. Who has it open still has its content."""
+        self.nodes[self.names.pop((parent, name))].links -= 1
+
+    def lookup(self, parent, body):
         """By name"""
-        return self.entry(self.names[body[:-1]])
+        return self.entry(self.names[parent, body[:-1]])
 
     def getattr(self, node_id, _):
         """Size and mode"""
@@ -86,38 +96,57 @@ class SlowFs:
                 struct.unpack_from('<I', body, 68)[0] & 0o7777
         return self.getattr(node_id, body)
 
-    def create(self, _, body):
+    def create(self, parent, body):
         """A new file, open"""
         mode, name = struct.unpack_from('<I', body, 4)[0], body[16:-1]
-        if name in self.names:
-            raise OSError(errno.EEXIST, '')
-        self.last += 1
-        self.nodes[self.last] = Node(stat.S_IFREG | mode & 0o7777)
-        self.names[name] = self.last
-        return self.entry(self.last) + struct.pack('<Q2I', 0, 0, 0)
+        node_id = self.add(parent, name, stat.S_IFREG | mode & 0o7777)
+        return self.entry(node_id) + struct.pack('<Q2I', 0, 0, 0)
 
-    def link(self, _, body):
+    def mkdir(self, parent, body):
+        """A new directory"""
+        mode, name = struct.unpack_from('<I', body)[0], body[8:-1]
+        return self.entry(self.add(parent, name, stat.S_IFDIR | mode & 0o7777))
+
+    def symlink(self, parent, body):
+        """A new symbolic link"""
+        name, target = body.split(b'\0')[:2]
+        node_id = self.add(parent, name, stat.S_IFLNK | 0o777)
+        self.nodes[node_id].data.extend(target)
+        return self.entry(node_id)
+
+    def readlink(self, node_id, _):
+        """Its target"""
+        return bytes(self.nodes[node_id].data)
+
+    def link(self, parent, body):
         """One more name"""
         node_id, name = struct.unpack_from('<Q', body)[0], body[8:-1]
-        if name in self.names:
+        if (parent, name) in self.names:
             raise OSError(errno.EEXIST, '')
-        self.names[name] = node_id
+        self.names[parent, name] = node_id
         self.nodes[node_id].links += 1
         return self.entry(node_id)
 
-    def unlink(self, _, body):
+    def unlink(self, parent, body):
         """One name less"""
-        self.drop(body[:-1])
+        self.drop(parent, body[:-1])
         return b''
 
-    def move(self, names):
+    def rmdir(self, parent, body):
+        """A directory goes"""
+        node_id = self.names[parent, body[:-1]]
+        if any(directory == node_id for directory, _ in self.names):
+            raise OSError(errno.ENOTEMPTY, '')
+        return self.unlink(parent, body)
+
+    def move(self, parent, body, offset):
         """Another name"""
-        old, new = names.split(b'\0')[:2]
-        node_id = self.names[old]
-        if new in self.names:
-            self.drop(new)
-        self.names[new] = self.names.pop(old)
-        self.nodes[node_id].links += 0
+        new_parent = struct.unpack_from('<Q', body)[0]
+        old, new = body[offset:].split(b'\0')[:2]
+        node_id = self.names.pop((parent, old))
+        if (new_parent, new) in self.names:
+            self.drop(new_parent, new)
+        self.names[new_parent, new] = node_id
         return b''
 
     def read(self, node_id, body):
@@ -133,12 +162,14 @@ class SlowFs:
         data[offset:offset + size] = body[40:40 + size]
         return struct.pack('<2I', size, 0)
 
-    def readdir(self, _, body):
+    def readdir(self, parent, body):
         """Names"""
         _, offset, size = struct.unpack_from('<2QI', body)
         out = b''
-        for i, (name, node_id) in list(enumerate(sorted(self.names.items())))[offset:]:
-            entry = struct.pack('<2Q2I', node_id, i + 1, len(name), 8) + name
+        names = sorted((n, i) for (d, n), i in self.names.items() if d == parent)
+        for i, (name, node_id) in list(enumerate(names))[offset:]:
+            kind = stat.S_IFMT(self.nodes[node_id].mode) >> 12
+            entry = struct.pack('<2Q2I', node_id, i + 1, len(name), kind) + name
             entry += bytes(-len(entry) % 8)
             if len(out) + len(entry) > size:
                 break
@@ -157,7 +188,7 @@ class SlowFs:
             return struct.pack('<5Q4I6I', 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 4096,
                                255, 4096, 0, *[0] * 6)
         if opcode in (12, 45):
-            return self.move(body[8 if opcode == 12 else 16:])
+            return self.move(node_id, body, 8 if opcode == 12 else 16)
         if opcode in (18, 20, 25, 29, 30):
             return b''
         if not name:
@@ -166,8 +197,8 @@ class SlowFs:
 
     def is_meant(self, name, node_id, body, text):
         """Is it an operation at a file with this in its name?"""
-        names = [body] if name in NAMED else [n for n, i in self.names.items() if i == node_id]
-        return any(text.encode() in n for n in names)
+        names = [n for (_, n), i in self.names.items() if i == node_id]
+        return any(text.encode() in n for n in ([body] if name in NAMED else names))
 
     def hold(self, opcode, node_id, body):
         """Wait, if that is wanted now"""
