@@ -319,7 +319,8 @@ read_files()
 	files=$(files)
 	[ -n "$files" ] || { echo "there is no dump"; return 1; }
 	# shellcheck disable=SC2086 # words
-	python3 "$FLIGHT_LIB/check_dumps.py" "$TMP/numbers" $files
+	LAST_FAULTS=$(tail -n2 "$TMP/faults") \
+		python3 "$FLIGHT_LIB/check_dumps.py" "$TMP/numbers" $files
 	LAST_SIZE=$(stat -c %s "${files%%$'\n'*}")
 	# shellcheck disable=SC2086 # words
 	rm -f $files
