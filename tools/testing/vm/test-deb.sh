@@ -393,6 +393,52 @@ unit_comes_back()
 	return 1
 }
 
+# A recorder that hangs does not feed the watchdog.
+unit_is_watched()
+{
+	local i pid restarts dropin=/run/systemd/system/perf-flight.service.d
+	mkdir -p $dropin
+	printf '[Service]\nWatchdogSec=20\n' >$dropin/watchdog.conf
+	systemctl daemon-reload
+	systemctl restart perf-flight || return
+	pid=$(systemctl show -P MainPID perf-flight)
+	restarts=$(systemctl show -P NRestarts perf-flight)
+	# While it runs, it does.
+	sleep 45
+	[ "$(systemctl show -P MainPID perf-flight)" = "$pid" ] || return
+	kill -STOP "$pid"
+	for ((i = 0; i < 600; i++)); do
+		sleep 0.2
+		[ "$(systemctl show -P NRestarts perf-flight)" = $((restarts + 1)) ] &&
+			[ "$(systemctl is-active perf-flight)" = active ] && break
+	done
+	rm -r $dropin
+	systemctl daemon-reload
+	journalctl --no-pager -u perf-flight | tee /dev/stderr | grep -i 'watchdog timeout' &&
+		[ "$(systemctl is-active perf-flight)" = active ] &&
+		[ "$(systemctl show -P MainPID perf-flight)" != "$pid" ]
+}
+
+# A reload opens the log again. The process and what it has recorded stay.
+unit_reloads()
+{
+	local pid before
+	pid=$(systemctl show -P MainPID perf-flight)
+	sleep 3
+	before=$(awk '{ print $1 }' /proc/uptime)
+	systemctl reload perf-flight || return
+	sleep 3
+	[ "$(systemctl show -P MainPID perf-flight)" = "$pid" ] &&
+		perf-flight ctl --dump | tee /dev/stderr | grep 'blackbox.sample.*Z' || return
+	set -- /var/lib/perf-flight/blackbox.sample.*Z.json
+	shift $(($# - 1))
+	# CLOCK_MONOTONIC is that of /proc/uptime, as the machine was not suspended.
+	sed -nE 's/^ *"(oldest|newest)": ([0-9.]+),.*/\1 \2/p' "$1" | tee /dev/stderr |
+		awk -v t="$before" '$1 == "oldest" && $2 + 2 < t { n++ }
+			$1 == "newest" && $2 > t { n++ }
+			END { exit n != 2 }'
+}
+
 unit_stops()
 {
 	systemctl stop perf-flight && systemctl start perf-flight && systemctl stop perf-flight &&
@@ -437,6 +483,8 @@ guest()
 		tap_run "the unit tells that perf_event_paranoid is 3" unit_wants_paranoid_2
 	tap_run "the unit starts, and answers" unit_starts
 	tap_run "the unit comes back after SIGKILL" unit_comes_back
+	tap_run "the unit comes back when its watchdog bites" unit_is_watched
+	tap_run "the unit reloads, and keeps what it has" unit_reloads
 	tap_run "the unit stops" unit_stops
 	tap_run "man pages and completion" pages_and_words
 	tap_run "perf-flight is removed while it runs" goes_while_it_runs
