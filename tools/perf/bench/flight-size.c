@@ -637,6 +637,16 @@ static void print_fold(struct synth_sideband *sb, const char *what, u64 start)
 	sb->nr_records = 0;
 }
 
+/* The child of a dump has a copy of this memory, too. */
+static void print_fork(void)
+{
+	u64 shortest = time_fork();
+
+	for (unsigned int i = 1; i < nr_loops; i++)
+		shortest = min(shortest, time_fork());
+	printf("    with the fork() of a child %.3f msec\n", (double)shortest / NSEC_PER_MSEC);
+}
+
 /* All processes are gone, and their exits were lost. */
 static int bench_search(struct synth_sideband *sb)
 {
@@ -679,6 +689,7 @@ static int bench_sideband(void)
 	printf("    memory: %.1f bytes per map as counted, %.1f resident\n",
 	       (double)stats->used / stats->maps,
 	       (double)(resident_bytes() - before) / stats->maps);
+	print_fork();
 
 	start = rdclock();
 	for (unsigned int i = 0; i < nr_processes / 2; i++) {

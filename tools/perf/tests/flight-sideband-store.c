@@ -11,7 +11,7 @@
  *   among thousands of maps that processes share; a map takes 40 bytes at most;
  * - the kernel's symbols and programs go when they are unregistered;
  * - what was used is given back; the limit is never exceeded, what does not fit is
- *   counted; 100,000 short processes leave nothing behind;
+ *   counted; 100,000 short processes leave nothing behind; the heap shrinks step by step;
  * - dead processes whose exit was lost go, but not before their records have gone, and
  *   a few at a time;
  * - cgroups that are gone go likewise, if that can be seen;
@@ -630,6 +630,45 @@ static int test__doubt(struct test_suite *t __maybe_unused, int subtest __maybe_
 	return TEST_OK;
 }
 
+/* What is free at the top of the heap is not given back all at once. */
+static int test__gives_back(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	unsigned long begin, most, now, longest = 0;
+	char name[64];
+
+	ss = sideband_store__new(100 * LIMIT, ID_SIZE);
+	TEST_ASSERT_VAL("store", ss);
+	settle(1);
+	begin = (unsigned long)sbrk(0);
+	for (u32 i = 1; i <= 20000; i++) {
+		exec_process((1 << 30) + i, "program");
+		for (u64 m = 0; m < 50; m++) {
+			snprintf(name, sizeof(name), "/usr/lib/lib%d.so", (int)m);
+			map((1 << 30) + i, (i + m * 7) << 20, 0x1000, m << 12, name);
+		}
+	}
+	TEST_ASSERT_VAL("all", !sideband_store__stats(ss)->dropped);
+	doubt(1);
+	most = now = (unsigned long)sbrk(0);
+	if (most - begin < 20 * LIMIT) {
+		pr_debug("not by brk()\n");
+		end();
+		return TEST_SKIP;
+	}
+	for (int i = 0; i < 1000; i++) {
+		sideband_store__settle(ss, 1, 256);
+		longest = max(longest, now - (unsigned long)sbrk(0));
+		now = (unsigned long)sbrk(0);
+	}
+	pr_debug("%lu bytes, of which %lu are left, at most %lu at once\n", most - begin,
+		 now - begin, longest);
+	TEST_ASSERT_VAL("none is there", !sideband_store__stats(ss)->processes);
+	TEST_ASSERT_VAL("at most 10 MiB at once", longest <= 10 * LIMIT);
+	TEST_ASSERT_VAL("all is given back", now <= begin + 2 * LIMIT);
+	end();
+	return TEST_OK;
+}
+
 /* What has ended is kept for older samples, unless it would crowd out what lives. */
 static int test__ended(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
@@ -917,6 +956,7 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: maps replace maps, at random", maps_random),
 	TEST_CASE("Side-band store: maps replace maps of other processes", maps_shared),
 	TEST_CASE("Side-band store: memory of a map", maps_memory),
+	TEST_CASE("Side-band store: gives memory back step by step", gives_back),
 	TEST_CASE("Side-band store: the kernel", kernel),
 	TEST_CASE("Side-band store: emits what is wanted", wanted),
 	TEST_CASE("Side-band store: 100,000 short processes", storm),

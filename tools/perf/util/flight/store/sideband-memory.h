@@ -29,15 +29,26 @@ struct sideband_stats {
 	u64		dropped;
 };
 
+struct heap_step;
+
 /**
  * struct sideband_memory - the memory of a side-band store
  * @limit: maximum in bytes
  * @stats: what is used, and how often the limit was reached
+ * @step: the highest step, see sideband-memory.c
+ * @next_step: the address from which on there is to be another one
  */
 struct sideband_memory {
 	size_t			limit;
 	struct sideband_stats	*stats;
+	struct heap_step	*step;
+	unsigned long		next_step;
 };
+
+void sideband_memory__init(struct sideband_memory *m, size_t limit, struct sideband_stats *stats);
+void sideband_memory__add_step(struct sideband_memory *m, const void *p);
+void sideband_memory__give_back(struct sideband_memory *m);
+void sideband_memory__exit(struct sideband_memory *m);
 
 /* Return whether @size bytes are within the limit. */
 static inline bool sideband_memory__has(const struct sideband_memory *m, size_t size)
@@ -50,10 +61,13 @@ static inline void *sideband_memory__alloc(struct sideband_memory *m, size_t siz
 {
 	void *p = sideband_memory__has(m, size) ? zalloc(size) : NULL;
 
-	if (p)
-		m->stats->used += size + SIDEBAND_MALLOC_OVERHEAD;
-	else
+	if (!p) {
 		m->stats->dropped++;
+		return NULL;
+	}
+	m->stats->used += size + SIDEBAND_MALLOC_OVERHEAD;
+	if ((unsigned long)p >= m->next_step)
+		sideband_memory__add_step(m, p);
 	return p;
 }
 

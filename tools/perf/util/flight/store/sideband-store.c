@@ -49,6 +49,7 @@
  * of a queue; positions in the ring only grow, so the queue is sorted by the position up
  * to which records may refer to the object. sideband_store__settle() removes a share from
  * its front. A search that is asked for during another one begins after that one.
+ * sideband-memory.c gives the memory back.
  *
  * With --fair, records may be folded before all older samples are evicted. Threads that
  * exit are then kept in the same way (sideband_store__keep_ended), for their samples. They
@@ -746,6 +747,7 @@ void sideband_store__settle(struct sideband_store *ss, u64 now, unsigned int sha
 		free_process(ss, process);
 		share--;
 	}
+	sideband_memory__give_back(&ss->memory);
 }
 
 /**
@@ -924,8 +926,7 @@ struct sideband_store *sideband_store__new(size_t limit, size_t id_hdr_size)
 
 	if (!ss)
 		return NULL;
-	ss->memory.limit = limit;
-	ss->memory.stats = &ss->stats;
+	sideband_memory__init(&ss->memory, limit, &ss->stats);
 	ss->maps = map_table__new(&ss->memory);
 	if (!ss->maps) {
 		free(ss);
@@ -957,6 +958,7 @@ void sideband_store__delete(struct sideband_store *ss)
 	while ((node = rb_first(&ss->kernel)) != NULL)
 		free_kernel(ss, rb_entry(node, struct kernel_record, node));
 	map_table__delete(ss->maps);
+	sideband_memory__exit(&ss->memory);
 	free(ss);
 }
 
