@@ -46,7 +46,7 @@ struct sideband_memory {
 };
 
 void sideband_memory__init(struct sideband_memory *m, size_t limit, struct sideband_stats *stats);
-void sideband_memory__add_step(struct sideband_memory *m, const void *p);
+void sideband_memory__add_step(struct sideband_memory *m, const void *p, size_t size);
 void sideband_memory__give_back(struct sideband_memory *m);
 void sideband_memory__exit(struct sideband_memory *m);
 
@@ -67,7 +67,7 @@ static inline void *sideband_memory__alloc(struct sideband_memory *m, size_t siz
 	}
 	m->stats->used += size + SIDEBAND_MALLOC_OVERHEAD;
 	if ((unsigned long)p >= m->next_step)
-		sideband_memory__add_step(m, p);
+		sideband_memory__add_step(m, p, size);
 	return p;
 }
 
