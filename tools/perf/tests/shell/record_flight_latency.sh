@@ -32,6 +32,7 @@ waits()
 }
 
 # For the recorder, and the thread that walks
+# shellcheck disable=SC2034 # for lib/flight_hits.sh
 QUIET=1
 
 # hit_victim KIND PATTERN THRESHOLD: there is one dump, of that reason
