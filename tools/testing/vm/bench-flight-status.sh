@@ -3,7 +3,7 @@
 #
 # How long a flight recorder takes to answer "status" while 64 clients ask at once, again and
 # again, and its ring is full. Time follows the instructions of the guest, one for each
-# nanosecond, those of the clients included; and its own CPU time for each answer.
+# nanosecond, those of the clients included. Also the recorder's CPU time for each answer.
 #
 # usage: bench-flight-status.sh		on the host; RUNS=5
 #	 bench-flight-status.sh guest	in the guest; prints "MEDIAN LONGEST OWN" lines, in ms

@@ -405,7 +405,10 @@ unit_is_watched()
 	restarts=$(systemctl show -P NRestarts perf-flight)
 	# While it runs, it does.
 	sleep 45
-	[ "$(systemctl show -P MainPID perf-flight)" = "$pid" ] || return
+	if [ "$(systemctl show -P MainPID perf-flight)" != "$pid" ]; then
+		rm -r $dropin
+		return 1
+	fi
 	kill -STOP "$pid"
 	for ((i = 0; i < 600; i++)); do
 		sleep 0.2
@@ -419,7 +422,7 @@ unit_is_watched()
 		[ "$(systemctl show -P MainPID perf-flight)" != "$pid" ]
 }
 
-# A reload opens the log again. The process and what it has recorded stay.
+# SIGHUP ends neither the process nor what it has recorded: its messages are the journal's.
 unit_reloads()
 {
 	local pid before

@@ -63,7 +63,8 @@ reads_them_from_the_first_one()
 
 	make_session cb -e cpu-clock -F 499 -a
 	start_recorder "$TMP/b" -M 64M -e persistent/cb/
-	close_range 1000000 900000000 "$TMP/enough" 0.025 &
+	python3 "$FLIGHT_LIB/close_files.py" 1000000 900000000 "$TMP/enough" 0.025 &
+	echo $! >>"$TMP/recorders"
 	wait_for test -e "$TMP/enough.begun"
 	make_session cb --add -m 2M "${CLOSES[@]}" -a
 	sleep 2

@@ -169,11 +169,17 @@ expires_while_held()
 	stop_recorder INT
 }
 
+can_limit_memory()
+{
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+} 2>/dev/null
+
 # A recorder with as much memory as the guide says: twice SIZE, and 128 MiB
 start_limited()
 {
 	make_cgroup "flight-$1"
-	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 	echo 160M >"$CGROUP/memory.max"
 	[ ! -e "$CGROUP/memory.swap.max" ] || echo 0 >"$CGROUP/memory.swap.max"
 	echo "$BASHPID" >"$CGROUP/cgroup.procs"
@@ -200,7 +206,7 @@ keeps_to_its_memory()
 
 	start_limited memory
 	for i in 1 2; do
-		close_range 1000000 900000000 "$TMP/no-more" &
+		python3 "$FLIGHT_LIB/close_files.py" 1000000 900000000 "$TMP/no-more" &
 		loads+=($!)
 		echo $! >>"$TMP/recorders"
 	done
@@ -229,7 +235,7 @@ loses_a_child_for_memory()
 	hold fsync 1000
 	kill -USR1 "$RECORDER"
 	wait_for grep -q 'holding fsync' "$TMP/said"
-	child=$(pgrep -P "$RECORDER")
+	child=$(pgrep -P "$RECORDER" | head -n1)
 	inside python3 -c 'b = b"1" * (1 << 29)' &
 	not wait $!
 	grep . "$CGROUP"/memory.{peak,events}
@@ -456,8 +462,13 @@ touch "$TMP/enough"
 check "a log that cannot be opened yet" rotates_while_held
 check "the service manager is asked for time" asks_for_time
 check "a child that hangs" gives_up
-check "the memory of a unit" keeps_to_its_memory
-check "a child that is killed for memory" loses_a_child_for_memory
+if can_limit_memory; then
+	check "the memory of a unit" keeps_to_its_memory
+	check "a child that is killed for memory" loses_a_child_for_memory
+else
+	leave_out "the memory of a unit" "no memory controller of cgroup v2"
+	leave_out "a child that is killed for memory" "no memory controller of cgroup v2"
+fi
 check "old dumps that cannot be removed yet" expires_while_held
 check "no room for a manifest" makes_room_for_manifest
 check "four children that hang" goes_on_with_four

@@ -33,7 +33,8 @@ NAMES = {1: 'lookup', 3: 'getattr', 4: 'setattr', 5: 'readlink', 6: 'symlink', 9
          30: 'fsyncdir', 35: 'create', 45: 'rename'}
 # Their requests have a name.
 NAMED = ('lookup', 'symlink', 'mkdir', 'unlink', 'rmdir', 'rename', 'link', 'create')
-NO_REPLY = (2, 36, 42)
+FORGET, BATCH_FORGET = 2, 42
+NO_REPLY = (FORGET, 36, BATCH_FORGET)
 ROOT = 1
 
 
@@ -76,6 +77,15 @@ class SlowFs:
     def drop(self, parent, name):
         """A name of a file goes. Who has it open still has its content."""
         self.nodes[self.names.pop((parent, name))].links -= 1
+
+    def forget(self, opcode, node_id, body):
+        """The kernel knows these files no more: what has no name goes"""
+        nodes = [node_id]
+        if opcode == BATCH_FORGET:
+            nodes = [n for n, _ in struct.iter_unpack('<2Q', body[8:])]
+        for n in nodes:
+            if n in self.nodes and not self.nodes[n].links:
+                del self.nodes[n]
 
     def lookup(self, parent, body):
         """By name"""
@@ -264,8 +274,10 @@ class SlowFs:
                 if e.errno in (errno.EINTR, errno.ENOENT, errno.EAGAIN):
                     continue
                 return
-            opcode = struct.unpack_from('<2I', request)[1]
+            opcode, _, node_id = struct.unpack_from('<I2Q', request, 4)
             if opcode in NO_REPLY:
+                if opcode in (FORGET, BATCH_FORGET):
+                    self.forget(opcode, node_id, request[40:])
                 continue
             # It may have been written while this was waited for.
             if self.hangs():

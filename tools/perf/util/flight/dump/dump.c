@@ -82,7 +82,7 @@
 /* The limit of pids (PID_MAX_LIMIT of 64-bit kernels). */
 #define MAX_PID		(4U << 20)
 
-/* Number of forks that are stored, at first and at most. */
+/* Room for forks, at first and at most. */
 #define FIRST_FORKS	4096U
 #define MAX_FORKS	(512 * 1024U)
 
