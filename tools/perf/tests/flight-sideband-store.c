@@ -33,6 +33,7 @@
 #include "util/evlist.h"
 #include "util/evsel.h"
 #include "util/flight/store/fold-order.h"
+#include "util/flight/store/sideband-memory.h"
 #include "util/flight/store/sideband-store.h"
 #include "util/sample-layout.h"
 #include "tests.h"
@@ -643,54 +644,96 @@ static void fill_caches(void)
 	}
 }
 
-/*
- * What is free at the top of the heap is not given back all at once, whether the heap has
- * grown in one pass or in many.
- */
-static bool gives_back(u32 per_pass)
+struct heap {
+	unsigned long begin;
+	unsigned long most;
+	unsigned long end;
+	unsigned long longest;
+};
+
+static void look(struct heap *heap)
 {
-	unsigned long begin, most, now, before, longest = 0;
+	unsigned long end = (unsigned long)sbrk(0);
+
+	heap->most = max(heap->most, end);
+	if (heap->end > end)
+		heap->longest = max(heap->longest, heap->end - end);
+	heap->end = end;
+}
+
+static struct heap begin_heap(void)
+{
+	fill_caches();
+	return (struct heap){ .begin = (unsigned long)sbrk(0) };
+}
+
+/* Elsewhere it does not come from brk(). */
+static bool was_given_back(const struct heap *heap)
+{
+	pr_debug("%lu bytes, of which %ld are left, at most %lu at once\n",
+		 heap->most - heap->begin, (long)(heap->end - heap->begin), heap->longest);
+	return heap->most - heap->begin < 20 * LIMIT ||
+	       (heap->longest <= 18 * LIMIT && heap->end <= heap->begin + 2 * LIMIT);
+}
+
+/* What is free at the top of the heap is not given back all at once. */
+static int test__gives_back(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+{
+	struct heap heap;
 	char name[64];
 
 	ss = sideband_store__new(100 * LIMIT, ID_SIZE);
-	if (!ss)
-		return false;
-	settle(1);
-	fill_caches();
-	begin = (unsigned long)sbrk(0);
+	TEST_ASSERT_VAL("store", ss);
+	heap = begin_heap();
 	for (u32 i = 1; i <= 40000; i++) {
 		exec_process((1 << 30) + i, "program");
 		for (u64 m = 0; m < 50; m++) {
 			snprintf(name, sizeof(name), "/usr/lib/lib%d.so", (int)m);
 			map((1 << 30) + i, (i + m * 7) << 20, 0x1000, m << 12, name);
 		}
-		if (i % per_pass == 0)
-			settle(0);
 	}
 	doubt(1);
-	most = now = (unsigned long)sbrk(0);
 	for (int i = 0; i < 1000; i++) {
-		before = now;
+		look(&heap);
 		sideband_store__settle(ss, 1, 256);
-		now = (unsigned long)sbrk(0);
-		if (before > now)
-			longest = max(longest, before - now);
 	}
-	pr_debug("%lu bytes, of which %lu are left, at most %lu at once\n", most - begin,
-		 now - begin, longest);
-	if (sideband_store__stats(ss)->dropped || sideband_store__stats(ss)->processes)
-		return false;
+	look(&heap);
+	TEST_ASSERT_VAL("all were there", !sideband_store__stats(ss)->dropped);
+	TEST_ASSERT_VAL("none is there", !sideband_store__stats(ss)->processes);
 	end();
-	/* Elsewhere it is not by brk(). */
-	return most - begin < 20 * LIMIT ||
-	       (longest <= 18 * LIMIT && now <= begin + 2 * LIMIT);
+	TEST_ASSERT_VAL("step by step", was_given_back(&heap));
+	return TEST_OK;
 }
 
-static int test__gives_back(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
+/* Also if the heap grows by so little in a pass that its last step is always near its top. */
+static int test__grows_slowly(struct test_suite *t __maybe_unused, int subtest __maybe_unused)
 {
-	TEST_ASSERT_VAL("grown at once", gives_back(100000));
-	TEST_ASSERT_VAL("grown by 85 KiB in each pass", gives_back(50));
-	TEST_ASSERT_VAL("grown by 850 KiB in each pass", gives_back(500));
+	static void *p[40000];
+	struct sideband_stats stats = {};
+	struct sideband_memory memory;
+	struct heap heap;
+
+	sideband_memory__init(&memory, -1UL, &stats);
+	heap = begin_heap();
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+		p[i] = sideband_memory__alloc(&memory, 1720);
+		TEST_ASSERT_VAL("memory", p[i]);
+		if (i % 50 == 0)
+			sideband_memory__give_back(&memory);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+		sideband_memory__free(&memory, p[i], 1720);
+		if (i % 256 == 0)
+			sideband_memory__give_back(&memory);
+		look(&heap);
+	}
+	for (int i = 0; i < 100; i++) {
+		sideband_memory__give_back(&memory);
+		look(&heap);
+	}
+	sideband_memory__exit(&memory);
+	TEST_ASSERT_VAL("nothing is used", !stats.used);
+	TEST_ASSERT_VAL("step by step", was_given_back(&heap));
 	return TEST_OK;
 }
 
@@ -982,6 +1025,7 @@ static struct test_case tests__flight_sideband_store[] = {
 	TEST_CASE("Side-band store: maps replace maps of other processes", maps_shared),
 	TEST_CASE("Side-band store: memory of a map", maps_memory),
 	TEST_CASE("Side-band store: gives memory back step by step", gives_back),
+	TEST_CASE("Side-band store: gives back what grew slowly", grows_slowly),
 	TEST_CASE("Side-band store: the kernel", kernel),
 	TEST_CASE("Side-band store: emits what is wanted", wanted),
 	TEST_CASE("Side-band store: 100,000 short processes", storm),
