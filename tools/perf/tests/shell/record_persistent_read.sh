@@ -291,6 +291,32 @@ ids_are_numbers()
 }
 
 # Whoever reads a session that somebody ends has all of it, or a sentence.
+has_bpf_programs()
+{
+	grep -lq '^prog_type' "/proc/$1"/fdinfo/*
+}
+
+# As on each machine with systemd
+names_bpf_programs()
+{
+	local tracer
+
+	# It would end with SIGINT, which is ignored in the background.
+	perf lock contention -ab >"$TMP/tracer" 2>&1 &
+	tracer=$!
+	for _ in $(seq 300); do
+		! has_bpf_programs $tracer || break
+		sleep 0.1
+	done
+	has_bpf_programs $tracer || { cat "$TMP/tracer"; return 1; }
+	perf record -N -e persistent/tr/ -o "$TMP/bpf.data"
+	kill -KILL $tracer
+	wait $tracer || true
+	perf script -i "$TMP/bpf.data" --show-bpf-events >"$TMP/bpf.text"
+	grep -c 'PERF_RECORD_KSYMBOL.* bpf_prog_' "$TMP/bpf.text"
+	grep -c PERF_RECORD_BPF_EVENT "$TMP/bpf.text"
+}
+
 ends_while_it_is_read()
 {
 	local rc i
@@ -330,6 +356,11 @@ check "perf does not wait for a command that was not started" gives_up_before_a_
 check "a failure removes the file it made, and nothing else" removes_only_its_file
 check "an id is a number to its end" ids_are_numbers
 check "a session that ends while it is read" ends_while_it_is_read
+if perf version --build-options | grep 'bpf_skeletons: \[ on' >/dev/null; then
+	check "BPF programs have names" names_bpf_programs
+else
+	leave_out "BPF programs have names" "this perf was built without BPF skeletons"
+fi
 check "neither reading nor ending is for strangers" refuses_strangers
 check "--kill ends the session" kills
 check "--kill does not end a session that could not be saved" kills_only_what_is_saved

@@ -245,6 +245,18 @@ int persistent_reader__describe(struct persistent_reader *r)
 	return 0;
 }
 
+/* What describes BPF programs takes the tool of the session, which is perf record's. */
+static int synthesize_bpf_programs(struct persistent_reader *r, struct machine *machine)
+{
+	const struct perf_tool *tool = r->session->tool;
+	int err;
+
+	r->session->tool = &r->tool;
+	err = perf_event__synthesize_bpf_events(r->session, process_synthesized, machine, r->opts);
+	r->session->tool = tool;
+	return err;
+}
+
 /**
  * persistent_reader__synthesize - what the records alone do not tell: the kernel, and the
  * processes that live
@@ -282,7 +294,7 @@ int persistent_reader__synthesize(struct persistent_reader *r)
 	if (err)
 		return err;
 
-	err = perf_event__synthesize_bpf_events(r->session, process_synthesized, machine, r->opts);
+	err = synthesize_bpf_programs(r, machine);
 	if (err < 0)
 		pr_warning("Cannot describe the BPF programs.\n");
 
