@@ -207,6 +207,8 @@ maintainer_scripts()
 					'perf-flight-join@*.service'
 			! command -v systemctl >/dev/null ||
 				systemctl --quiet disable $units perf-flight-note@.service
+			# Python has put these beside the scripts that root has run.
+			find /usr/lib/perf-flight -name __pycache__ -prune -exec rm -r {} +
 		fi
 	END
 	cat >"$control/postrm" <<-'END'

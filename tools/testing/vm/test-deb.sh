@@ -264,12 +264,12 @@ make_disk()
 	mkdir -p "$ROOT/etc/systemd/system/multi-user.target.wants"
 	ln -sf /etc/systemd/system/test-deb.service \
 		"$ROOT/etc/systemd/system/multi-user.target.wants/test-deb.service"
-	cp "$VM/tap.sh" "$VM/lib.sh" "$ROOT"
+	cp "$VM/tap.sh" "$VM/lib.sh" "$VM/mirror.sh" "$ROOT"
 	rm -f "$WORK/disk"
 	mke2fs -q -t ext4 -d "$ROOT" "$WORK/disk" 4G
 	local rc=$?
 	rm -r "$unit" "$ROOT/etc/systemd/system/multi-user.target.wants/test-deb.service" \
-		"$ROOT/test-deb" "$ROOT/tap.sh" "$ROOT/lib.sh"
+		"$ROOT/test-deb" "$ROOT/tap.sh" "$ROOT/lib.sh" "$ROOT/mirror.sh"
 	return $rc
 }
 
