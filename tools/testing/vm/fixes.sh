@@ -350,12 +350,12 @@ worse_alias_is_chosen()
 debug_file_kills_report()
 {
 	local id rc=0
-	printf 'int main(void) { for (volatile long i = 0; i < 100000000; i++); }\n' >busy.c
-	gcc -g -o busy busy.c && objcopy --only-keep-debug busy busy.debug || return 2
-	readelf -S busy.debug >sections
+	printf 'int main(void) { for (volatile long i = 0; i < 100000000; i++); }\n' >loop.c
+	gcc -g -o busy loop.c && objcopy --only-keep-debug busy only.debug || return 2
+	readelf -S only.debug >sections 2>&1
 	grep -q '[.]plt[.]got .*NOBITS' sections || { cat sections; return 2; }
 	id=$(readelf -n busy | awk '/Build ID:/ { print $3 }')
-	install -D busy.debug "symfs/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+	install -D only.debug "symfs/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
 	"$PERF" record -q -N -e cpu-clock -o busy.data ./busy >log 2>&1 || { cat log; return 2; }
 	rm busy
 	"$PERF" report --stdio -i busy.data --symfs symfs >log 2>&1 || rc=$?

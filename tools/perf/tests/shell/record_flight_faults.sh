@@ -200,7 +200,8 @@ writes_the_last_dump_itself()
 # together may pass unseen.
 counts_memory_coarsely()
 {
-	awk -v cpus="$(online_cpus | wc -l)" '/^MemTotal/ { exit $2 / cpus / 256 < 4200 }' /proc/meminfo
+	awk -v cpus="$(online_cpus | wc -l)" '/^MemTotal/ { exit $2 / cpus / 256 < 4200 }' \
+		/proc/meminfo
 }
 
 # restore_memory OVERCOMMIT RATIO KIB RESERVE: either of RATIO and KIB is 0. By this shell alone.

@@ -26,7 +26,7 @@
 #define STEP		(8UL * 1024 * 1024)
 
 /* More than what free() keeps for the next malloc() of the same size, instead of merging it. */
-#define STEP_SIZE	4096UL
+#define STEP_SIZE	4096
 
 /* Try again after so much if malloc() has put the step further down. */
 #define RETRY		(STEP / 16)
@@ -84,7 +84,7 @@ void sideband_memory__add_step(struct sideband_memory *m, const void *p, size_t 
 	if ((unsigned long)p >= heap_end())
 		return;
 	/* There was no room for @p further down, so there is none for this. */
-	step = malloc(max(STEP_SIZE, (unsigned long)size));
+	step = malloc(max_t(size_t, STEP_SIZE, size));
 	if (!step || (unsigned long)step < m->next_step || (unsigned long)step >= heap_end()) {
 		m->next_step = (unsigned long)p + RETRY;
 		free(step);
