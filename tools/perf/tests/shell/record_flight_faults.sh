@@ -174,6 +174,17 @@ tries_again()
 	umount "$TMP/full"
 }
 
+# wrote_the_last_dump_itself WHY: no process could be forked
+wrote_the_last_dump_itself()
+{
+	cat "$OUT_NAME.stderr"
+	grep -c "could not be begun: $1" "$OUT_NAME.stderr"
+	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	[ "$(json "$DUMP" trigger)" = end ]
+	opens "$DUMP"
+	dead_have_names "$DUMP"
+}
+
 # Without a child the recorder writes the last dump itself. Nothing here may fork meanwhile.
 writes_the_last_dump_itself()
 {
@@ -188,12 +199,7 @@ writes_the_last_dump_itself()
 	kill -INT "$RECORDER"
 	wait "$RECORDER" || true
 	echo "$max" >/proc/sys/kernel/threads-max
-	cat "$TMP/fork.stderr"
-	grep -c 'could not be begun: Resource temporarily unavailable' "$TMP/fork.stderr"
-	DUMP=$(dumps "$TMP/fork" | tail -n1)
-	[ "$(json "$DUMP" trigger)" = end ]
-	opens "$DUMP"
-	dead_have_names "$DUMP"
+	wrote_the_last_dump_itself 'Resource temporarily unavailable'
 }
 
 # The kernel adds up what processes may write to in parts; a fork() of less than all of them
@@ -239,12 +245,7 @@ writes_the_last_dump_without_memory()
 	kill -INT "$RECORDER"
 	wait "$RECORDER" || true
 	restore_memory "$how" "$ratio" "$limit" "$reserve"
-	cat "$TMP/memory.stderr"
-	grep -c 'could not be begun: Cannot allocate memory' "$TMP/memory.stderr"
-	DUMP=$(dumps "$TMP/memory" | tail -n1)
-	[ "$(json "$DUMP" trigger)" = end ]
-	opens "$DUMP"
-	dead_have_names "$DUMP"
+	wrote_the_last_dump_itself 'Cannot allocate memory'
 }
 
 # What the kernel does to the rate is not silent.

@@ -290,7 +290,6 @@ ids_are_numbers()
 	sessions | grep -q '^tr$'
 }
 
-# Whoever reads a session that somebody ends has all of it, or a sentence.
 has_bpf_programs()
 {
 	grep -lq '^prog_type' "/proc/$1"/fdinfo/*
@@ -301,7 +300,7 @@ names_bpf_programs()
 {
 	local tracer
 
-	# It would end with SIGINT, which is ignored in the background.
+	# It ends with SIGINT alone, which a shell ignores for what runs in the background.
 	perf lock contention -ab >"$TMP/tracer" 2>&1 &
 	tracer=$!
 	for _ in $(seq 300); do
@@ -317,6 +316,7 @@ names_bpf_programs()
 	grep -c PERF_RECORD_BPF_EVENT "$TMP/bpf.text"
 }
 
+# Whoever reads a session that somebody ends has all of it, or a sentence.
 ends_while_it_is_read()
 {
 	local rc i

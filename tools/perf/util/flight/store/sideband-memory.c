@@ -71,6 +71,13 @@ void sideband_memory__init(struct sideband_memory *m, size_t limit, struct sideb
 #endif
 }
 
+static void push_step(struct sideband_memory *m, struct heap_step *step)
+{
+	step->below = m->step;
+	m->step = step;
+	m->next_step = (unsigned long)step + STEP;
+}
+
 /**
  * sideband_memory__add_step - add a step, if the top of the heap is far above the last one
  * @m: the memory
@@ -90,9 +97,7 @@ void sideband_memory__add_step(struct sideband_memory *m, const void *p, size_t 
 		free(step);
 		return;
 	}
-	step->below = m->step;
-	m->step = step;
-	m->next_step = (unsigned long)step + STEP;
+	push_step(m, step);
 }
 
 static void remove_step(struct sideband_memory *m)
@@ -120,13 +125,10 @@ void sideband_memory__give_back(struct sideband_memory *m)
 		return;
 	/* Nothing was free. Mostly this is the same place. */
 	step = malloc(STEP_SIZE);
-	if ((unsigned long)step != place) {
+	if ((unsigned long)step == place)
+		push_step(m, step);
+	else
 		free(step);
-		return;
-	}
-	step->below = m->step;
-	m->step = step;
-	m->next_step = place + STEP;
 }
 
 /**
