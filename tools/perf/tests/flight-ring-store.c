@@ -421,8 +421,9 @@ static bool record_between_walks(struct model *m, u64 bytes, struct found *found
 	char c;
 
 	memset(found, 0, sizeof(*found));
-	if (pipe(go) || pipe(done) || ring_store__fence(m->rs))
+	if (pipe(go) || pipe(done))
 		return false;
+	ring_store__fence(m->rs);
 	pid = fork();
 	if (!pid) {
 		walk_twice(m->rs, go[0], done[1], found);
@@ -450,8 +451,9 @@ static bool record_beside_child(struct model *m, u64 bytes, bool wait, struct fo
 	pid_t pid;
 
 	memset(found, 0, sizeof(*found));
-	if (pipe(go) || ring_store__fence(m->rs))
+	if (pipe(go))
 		return false;
+	ring_store__fence(m->rs);
 	pid = fork();
 	if (!pid) {
 		walk_forked(m->rs, wait ? go[0] : -1, found);

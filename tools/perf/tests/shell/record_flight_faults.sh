@@ -248,6 +248,28 @@ writes_the_last_dump_without_memory()
 	wrote_the_last_dump_itself 'Cannot allocate memory'
 }
 
+# What the recorder needs for a dump it has from the start. So there is a child, which says
+# that it has no memory; there is one as well for the first dump.
+says_that_there_is_no_memory()
+{
+	local kib
+
+	start_recorder "$TMP/address" -M 4M -e cpu-clock -F 199 -a
+	kib=$(awk '/^VmSize/ { print $2 }' "/proc/$RECORDER/status")
+	prlimit --pid "$RECORDER" --as=$(((kib + 64) * 1024)):
+	kill -USR1 "$RECORDER"
+	wait_for grep -qE 'could not be written: Cannot allocate|no memory for a dump' \
+		"$OUT_NAME.stderr"
+	prlimit --pid "$RECORDER" --as=unlimited:
+	wait_for has_dumps "$OUT_NAME" 1
+	stop_recorder INT
+	cat "$OUT_NAME.stderr"
+	not grep 'could not be begun' "$OUT_NAME.stderr"
+	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	json "$DUMP" reason | grep -c "SIGUSR1 from pid"
+	opens "$DUMP"
+}
+
 # What the kernel does to the rate is not silent.
 tells_a_lower_rate()
 {
@@ -417,6 +439,7 @@ check "a directory that is gone" survives_a_missing_directory
 check "a full disk" survives_a_full_disk
 check "a full disk with old dumps" makes_room
 check "a dump that has failed" tries_again
+check "no memory for a dump" says_that_there_is_no_memory
 check "a lower sample rate" tells_a_lower_rate
 check "signals" dies_of_no_signal
 # These set what is the machine's.

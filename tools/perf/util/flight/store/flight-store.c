@@ -240,13 +240,13 @@ void flight_store__flush(struct flight_store *st)
 		ring_store__flush(st->ring);
 }
 
-/* A child is about to be forked that reads the store. Return: 0 or -ENOMEM. */
-int flight_store__fence(struct flight_store *st)
+/* A child is about to be forked that reads the store. */
+void flight_store__fence(struct flight_store *st)
 {
 	if (st->ring)
-		return ring_store__fence(st->ring);
-	fair_store__fence(st->fair);
-	return 0;
+		ring_store__fence(st->ring);
+	else
+		fair_store__fence(st->fair);
 }
 
 /* There is no child any more. */

@@ -76,7 +76,7 @@ void flight_store__set_told(struct flight_store *st, u64 given_up);
 
 bool flight_store__is_open(const struct flight_store *st);
 void flight_store__flush(struct flight_store *st);
-int flight_store__fence(struct flight_store *st);
+void flight_store__fence(struct flight_store *st);
 void flight_store__unfence(struct flight_store *st);
 int flight_store__take_waiting(struct flight_store *st, union perf_event ***events);
 void flight_store__forked(struct flight_store *st);

@@ -162,7 +162,8 @@ struct ring_store *ring_store__new(size_t size, ring_store_record_t evict, void 
 	size = PERF_ALIGN(size, page_size);
 	rs->memory = ring_memory__new(size);
 	rs->bounce = malloc(PERF_SAMPLE_MAX_SIZE);
-	if (!rs->memory || !rs->bounce) {
+	rs->piece = malloc(PERF_SAMPLE_MAX_SIZE + CHUNK);
+	if (!rs->memory || !rs->bounce || !rs->piece) {
 		ring_store__delete(rs);
 		return NULL;
 	}
@@ -677,18 +678,10 @@ void ring_store__evict_before(struct ring_store *rs, u64 time)
  *
  * From then on rounds may be evicted, but their memory is kept for the child, as long as
  * there is a reserve.
- *
- * Return: 0 or -ENOMEM.
  */
-int ring_store__fence(struct ring_store *rs)
+void ring_store__fence(struct ring_store *rs)
 {
-	/* Not in the child: memory may be short. */
-	if (!rs->piece)
-		rs->piece = malloc(PERF_SAMPLE_MAX_SIZE + CHUNK);
-	if (!rs->piece)
-		return -ENOMEM;
 	ring_memory__fence(rs->memory);
-	return 0;
 }
 
 /* ring_store__unfence - there is no child any more */

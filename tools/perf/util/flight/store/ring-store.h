@@ -101,7 +101,7 @@ bool ring_store__next(const struct ring_store *rs, struct ring_store_round *roun
 int ring_store__walk(struct ring_store *rs, const struct ring_store_round *round,
 		     ring_store_record_t fn, void *data);
 
-int ring_store__fence(struct ring_store *rs);
+void ring_store__fence(struct ring_store *rs);
 void ring_store__unfence(struct ring_store *rs);
 void ring_store__forked(struct ring_store *rs);
 void ring_store__walk_again(struct ring_store *rs);
