@@ -10,6 +10,8 @@
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU (with
 #                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
+#   ICOUNT_SHIFT=0               one of them takes 1 ns, or twice as long with each more: loads
+#                                that last for a time take less of the host's
 #   ASLR=1                       programs start at random addresses. QEMU then translates them
 #                                at each start, and a short command takes 2 to 4 times as long
 #   KASLR=1                      the kernel is at a random address, in the variants patched and
@@ -34,6 +36,7 @@ VARIANT=${VARIANT:-patched}
 SMP=${SMP:-2}
 ACCEL=${ACCEL:-single}
 ICOUNT=${ICOUNT:-}
+ICOUNT_SHIFT=${ICOUNT_SHIFT:-0}
 ASLR=${ASLR:-}
 KASLR=${KASLR:-}
 APPEND=${APPEND:-}
@@ -176,7 +179,7 @@ start_qemu()
 	# QEMU closes the output port at the end of its stdin: give it one without end.
 	[ -p "$DIR/stdin" ] || mkfifo "$DIR/stdin"
 	exec {stdin}<>"$DIR/stdin"
-	[ -z "$ICOUNT" ] || accel+=(-icount "shift=0,sleep=off")
+	[ -z "$ICOUNT" ] || accel+=(-icount "shift=$ICOUNT_SHIFT,sleep=off")
 	# shellcheck disable=SC2086 # QEMU_EXTRA is a list of words
 	setpriv --pdeathsig KILL "$QEMU" "${MACHINE[@]}" "${accel[@]}" \
 		-m "$MEM" \
