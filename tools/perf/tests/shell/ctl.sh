@@ -115,7 +115,7 @@ prints_metrics_of_recorders()
 	recorder=$!
 	for ((i = 0; i < 3000; i++)); do
 		! answers_on sock 2>/dev/null || break
-		sleep 0.1
+		pause 0.2
 	done
 	echo dump | socat -t 300 - UNIX-CONNECT:sock | grep '"file"'
 	echo status | socat -t 300 - UNIX-CONNECT:sock >"$TMP/before"
@@ -217,7 +217,7 @@ wait_for_files()
 {
 	for _ in {1..3000}; do
 		[ "$(find "$1" -name 'pid.*' -size +0 | wc -l)" -lt 23 ] || return 0
-		sleep 0.1
+		pause 0.2
 	done
 	cat "$1/said"
 	return 1
@@ -237,7 +237,7 @@ survives_fake_recorders()
 	recorder=$!
 	for _ in {1..3000}; do
 		! answers_on "$TMP/real.sock" 2>/dev/null || break
-		sleep 0.1
+		pause 0.2
 	done
 	pid=$(pgrep -P $recorder -x perf)
 	began=$(date +%s%N)
@@ -307,7 +307,7 @@ is_served()
 {
 	for _ in {1..600}; do
 		[ ! -e "$1/served" ] || return 0
-		sleep 0.1
+		pause 0.2
 	done
 	return 1
 }
@@ -383,7 +383,7 @@ survives_a_file_system_that_hangs()
 	serve "$TMP/hangs" /run/perf/0/good
 	for _ in {1..600}; do
 		! grep -q mounted "$TMP/hangs/said" || break
-		sleep 0.1
+		pause 0.2
 	done
 	began=$(date +%s%N)
 	perf ctl --prometheus 2>&1 | cat >"$TMP/hangs/prom"
@@ -430,7 +430,7 @@ finds_those_in_containers()
 	done
 	for _ in {1..600}; do
 		! perf ctl --prometheus 2>&1 | grep -x 'perf_flight_recorders 2' || break
-		sleep 0.1
+		pause 0.2
 	done
 	perf ctl --prometheus >"$TMP/containers.prom"
 	grep uptime "$TMP/containers.prom"
@@ -570,7 +570,7 @@ names_the_readers()
 	reader=$!
 	for _ in {1..3000}; do
 		! pgrep -P $reader -x cat >/dev/null || break
-		sleep 0.1
+		pause 0.2
 	done
 	text=$(perf ctl -d tr)
 	echo "$text"

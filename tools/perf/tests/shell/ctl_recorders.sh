@@ -127,7 +127,7 @@ print([r["pid"] for r in json.load(sys.stdin) if r["name"] == "box"][0])')
 	has_ended "$pid"
 	opens "$file"
 	[ "$(json "$file" action)" = stop ]
-	[ "$(dumps "$TMP/one/box" | tail -n1)" = "$file" ]
+	[ "$(newest_dump "$TMP/one/box")" = "$file" ]
 	# Now there is only one, and it needs no name.
 	perf ctl --dump
 	file=$(perf ctl --combine)
@@ -498,7 +498,7 @@ keeps_what_it_is_asked_to()
 	perf ctl --arm=backup --in=300ms --reason='too slow' d
 	wait_for has_dumps "$TMP/d" 2
 	grep -q '"reason": "deadline backup of 300 ms passed: too slow"' \
-		"$(dumps "$TMP/d" | tail -n1).json"
+		"$(newest_dump "$TMP/d").json"
 	perf ctl --arm=backup --in=1h d
 	perf ctl --status=d | grep -qE '^  armed +1$'
 	perf ctl --disarm=backup d
@@ -560,7 +560,7 @@ arms_10000()
 	END
 	wait_for has_dumps "$TMP/d" 3
 	grep -q '"reason": "deadline n4711 of 50 ms passed: the one"' \
-		"$(dumps "$TMP/d" | tail -n1).json"
+		"$(newest_dump "$TMP/d").json"
 	# With the connection all of them have gone.
 	wait_for none_armed d
 	sleep 0.5
@@ -641,21 +641,21 @@ examples_work()
 	"$TMP/deadline" "$TMP/x.sock" 20 10
 	wait_for has_dumps "$TMP/x" 1
 	grep -q '"reason": "deadline step-10 of 200 ms passed: of the example"' \
-		"$(dumps "$TMP/x" | tail -n1).json"
+		"$(newest_dump "$TMP/x").json"
 	"$EXAMPLE/deadline.py" "$TMP/x.sock" long 0.1 sleep 1
 	wait_for has_dumps "$TMP/x" 2
 	grep -q '"reason": "deadline long of 100 ms passed: sleep"' \
-		"$(dumps "$TMP/x" | tail -n1).json"
+		"$(newest_dump "$TMP/x").json"
 	"$EXAMPLE/deadline.sh" x 100ms sleep 1
 	wait_for has_dumps "$TMP/x" 3
 	grep -q '"reason": "deadline sleep\.[0-9]* of 100 ms passed: sleep 1"' \
-		"$(dumps "$TMP/x" | tail -n1).json"
+		"$(newest_dump "$TMP/x").json"
 	# A long command, of two lines.
 	"$EXAMPLE/deadline.sh" x 100ms sh -c 'sleep 1' "$(printf 'word%.0s ' {1..1000})" \
 		$'two\nlines'
 	wait_for has_dumps "$TMP/x" 4
 	grep -q '"reason": "deadline sh\.[0-9]* of 100 ms passed: sh -c sleep 1 word word' \
-		"$(dumps "$TMP/x" | tail -n1).json"
+		"$(newest_dump "$TMP/x").json"
 	leaves_nothing
 	# Without a recorder the program runs.
 	perf ctl --stop

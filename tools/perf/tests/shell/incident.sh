@@ -679,7 +679,7 @@ refuses_several()
 	wait_for pgrep -f "script -i $TMP/hangs"
 	kill -TERM $!
 	wait $! || [ $? = 143 ]
-	FLIGHT_WAIT=50 wait_for not pgrep -f "script -i $TMP/hangs"
+	FLIGHT_WAIT=10 wait_for not pgrep -f "script -i $TMP/hangs"
 	[ ! -e "$TMP/bad.html" ]
 	[ -z "$(ls -A "$TMP/parts")" ]
 }

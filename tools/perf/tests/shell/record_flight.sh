@@ -208,7 +208,7 @@ records_a_command()
 		2>"$TMP/e.stderr" || STATUS=$?
 	cat "$TMP/e.stderr"
 	[ "$STATUS" = 0 ]
-	DUMP=$(dumps "$TMP/e" | tail -n1)
+	DUMP=$(newest_dump "$TMP/e")
 	opens "$DUMP"
 	dead_have_names "$DUMP"
 	STATUS=0
@@ -507,7 +507,7 @@ counts_cpus_online()
 
 flight_begin
 check "records, dumps at SIGUSR1 and at the end; the dead have names" records_and_dumps
-DUMP=$(dumps "$TMP/a" | tail -n1)
+DUMP=$(newest_dump "$TMP/a")
 check "the manifest tells what a dump holds" tells_what_it_holds
 check "the manifest tells how far the clock may be off" tells_how_far_the_clock_may_be_off
 check "a dump is whole, ordered, with clock and build-ids" is_whole_and_ordered

@@ -88,7 +88,7 @@ bounds_age()
 {
 	local old=$TMP/m.sample.20200101T000000.000Z later=$TMP/m.sample.29990101T000000.000Z i
 	local very=$TMP/m.sample.00010101T000000.000Z begun
-	local -x FLIGHT_WAIT=900
+	local -x FLIGHT_WAIT=180
 
 	for i in '' .1 .json .tar.bz2 .mine; do
 		echo mine >"$old$i"

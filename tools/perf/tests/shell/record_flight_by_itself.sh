@@ -257,16 +257,16 @@ pressure_in_a_cgroup()
 	trap 'rmdir "$CGROUP"' EXIT
 	start psi-cgroup 'psi/resource=cpu,some,over=800ms,window=2s,cgroup=flight-psi/'
 	rmdir "$CGROUP"
-	FLIGHT_WAIT=100 wait_for says 'The cgroup flight-psi is gone: --trigger psi waits'
+	FLIGHT_WAIT=20 wait_for says 'The cgroup flight-psi is gone: --trigger psi waits'
 	sleep 2
 	mkdir "$CGROUP"
-	FLIGHT_WAIT=100 wait_for says 'The cgroup flight-psi is back: --trigger psi watches'
+	FLIGHT_WAIT=20 wait_for says 'The cgroup flight-psi is back: --trigger psi watches'
 	# A task alone does not wait.
 	in_cgroup timeout 2 sh -c 'while :; do :; done' || true
 	quiet
 	in_cgroup sh -c 'for i in 1 2 3; do timeout 5 sh -c "while :; do :; done" & done; wait' &
 	burners=$!
-	FLIGHT_WAIT=300 wait_for has_dumps "$OUT_NAME" 1
+	FLIGHT_WAIT=60 wait_for has_dumps "$OUT_NAME" 1
 	hit psi
 	grep -q '"trigger_cgroup": "flight-psi"' "$DUMP.json"
 	wait $burners

@@ -266,7 +266,7 @@ ends_for()
 	wait "$RECORDER"
 	RECORDER=
 	said "$1"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	has_numbers "$DUMP" 1000000 1000099
 }
 

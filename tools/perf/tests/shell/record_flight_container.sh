@@ -75,7 +75,7 @@ dump_from_host()
 {
 	wait_for is_one
 	perf ctl --dump "$(recorders)"
-	take "$(dumps "$OUT_NAME" | tail -n1)"
+	take "$(newest_dump "$OUT_NAME")"
 	perf ctl --stop "$(recorders)"
 	wait "$RECORDER" || true
 	[ -z "$(recorders)" ]

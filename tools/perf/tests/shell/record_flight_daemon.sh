@@ -117,7 +117,7 @@ ends()
 	has_dumps "$TMP/a" 2
 	not test -e "$TMP/a.pid"
 	not test -e "$TMP/a.sock"
-	opens "$(dumps "$TMP/a" | tail -n1)"
+	opens "$(newest_dump "$TMP/a")"
 }
 
 # Pid file and socket of one that was killed, with the pid of somebody else in it.

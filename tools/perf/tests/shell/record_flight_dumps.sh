@@ -50,12 +50,6 @@ load()
 	echo $! >>"$TMP/recorders"
 }
 
-# Without a process, which no_processes would not permit
-pause()
-{
-	read -rt "$1" -u 7 _ || true
-}
-
 # random N: sets R to 0 ... N - 1. Not in a subshell, which would draw others.
 random()
 {
@@ -371,8 +365,7 @@ if [ "${TEST_MACHINE:-}" != 1 ] || [ ! -e /dev/fuse ]; then
 	exit 2
 fi
 trap dumps_cleanup EXIT
-mkfifo "$TMP/never"
-exec 7<>"$TMP/never" 6>&1
+exec 6>&1
 echo "# FLIGHT_SEED=$SEED FLIGHT_DUMPS=$DUMPS"
 make_cgroup flight_dumps
 echo +pids >/sys/fs/cgroup/cgroup.subtree_control

@@ -146,7 +146,7 @@ makes_room()
 
 has_newer_than()
 {
-	[[ "$(dumps "$OUT_NAME" | tail -n1)" > "$1" ]]
+	[[ "$(newest_dump "$OUT_NAME")" > "$1" ]]
 }
 
 # A dump that has failed is tried again, with its reason, and no cooldown without a dump.
@@ -179,7 +179,7 @@ wrote_the_last_dump_itself()
 {
 	cat "$OUT_NAME.stderr"
 	grep -c "could not be begun: $1" "$OUT_NAME.stderr"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	[ "$(json "$DUMP" trigger)" = end ]
 	opens "$DUMP"
 	dead_have_names "$DUMP"
@@ -195,7 +195,7 @@ writes_the_last_dump_itself()
 	run_dead
 	echo 20 >/proc/sys/kernel/threads-max
 	kill -USR1 "$RECORDER"
-	read -rt 2 -u 7 _ || true
+	pause 2
 	kill -INT "$RECORDER"
 	wait "$RECORDER" || true
 	echo "$max" >/proc/sys/kernel/threads-max
@@ -241,7 +241,7 @@ writes_the_last_dump_without_memory()
 	echo $((kib + 3072)) >/proc/sys/vm/overcommit_kbytes
 	echo 2 >/proc/sys/vm/overcommit_memory
 	kill -USR1 "$RECORDER"
-	read -rt 2 -u 7 _ || true
+	pause 2
 	kill -INT "$RECORDER"
 	wait "$RECORDER" || true
 	restore_memory "$how" "$ratio" "$limit" "$reserve"
@@ -379,7 +379,7 @@ follows_a_fast_cpu_untold()
 	OLD_PARANOID=$(cat /proc/sys/kernel/perf_event_paranoid)
 	trap 'echo "$OLD_PARANOID" >/proc/sys/kernel/perf_event_paranoid' EXIT
 	echo -1 >/proc/sys/kernel/perf_event_paranoid
-	follows_a_fast_cpu "$TMP/untold" 100
+	follows_a_fast_cpu "$TMP/untold" 20
 }
 
 # triggers_on_a_cpu_that_was_gone NAME OPTION...: a trigger has events of its own, whatever
@@ -395,11 +395,11 @@ triggers_on_a_cpu_that_was_gone()
 		set_online "$cpu" 0
 		sleep 1.5
 		set_online "$cpu" 1
-		FLIGHT_WAIT=100 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
+		FLIGHT_WAIT=20 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
 		taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000000
-		FLIGHT_WAIT=100 wait_for has_dumps "$OUT_NAME" "$times"
+		FLIGHT_WAIT=20 wait_for has_dumps "$OUT_NAME" "$times"
 		grep -qE '"reason": "syscalls:sys_enter_close by pid [0-9]+ on CPU '"$cpu: fd" \
-			"$(dumps "$OUT_NAME" | tail -n1).json"
+			"$(newest_dump "$OUT_NAME").json"
 	done
 	stop_recorder INT
 	[ "$(dumps "$OUT_NAME" | wc -l)" = 3 ]
@@ -422,7 +422,7 @@ tells_of_a_new_cpu()
 	dump
 	not grep cpus_left_out "$DUMP.json"
 	set_online "$NEW_CPU" 1
-	FLIGHT_WAIT=100 wait_for has_lines "came online after the start are left out: $NEW_CPU\\." 1
+	FLIGHT_WAIT=20 wait_for has_lines "came online after the start are left out: $NEW_CPU\\." 1
 	set_online "$NEW_CPU" 0
 	set_online "$NEW_CPU" 1
 	sleep 3
@@ -433,8 +433,6 @@ tells_of_a_new_cpu()
 }
 
 flight_begin
-mkfifo "$TMP/never"
-exec 7<>"$TMP/never"
 check "a directory that is gone" survives_a_missing_directory
 check "a full disk" survives_a_full_disk
 check "a full disk with old dumps" makes_room
@@ -449,7 +447,7 @@ if [ "${TEST_MACHINE:-}" = 1 ]; then
 		check "a CPU that comes back" follows_a_cpu
 		check "a CPU that comes back, with --overwrite" follows_a_cpu --overwrite
 		# Without uevents there would be a look once a minute.
-		check "a CPU that comes back at once" follows_a_fast_cpu "$TMP/fast" 50
+		check "a CPU that comes back at once" follows_a_fast_cpu "$TMP/fast" 10
 		check "a CPU that comes back where nobody is told" follows_a_fast_cpu_untold
 		check "a CPU that comes back to a trigger" triggers_on_a_cpu_that_was_gone \
 			trigger -a -e cpu-clock -F 99

@@ -83,7 +83,7 @@ load_comes_and_goes()
 
 	begin_load
 	took=$(date +%s%N)
-	FLIGHT_WAIT=80 wait_for has_steps 1
+	FLIGHT_WAIT=16 wait_for has_steps 1
 	echo "acted after $((($(date +%s%N) - took) / 1000000)) ms"
 	for ((i = 0; i < LOAD; i++)); do
 		sleep 1
@@ -120,7 +120,7 @@ load_comes_and_goes()
 		($(json "$DUMP" newest) - $(json "$DUMP" overhead_acted))"
 
 	end_load
-	FLIGHT_WAIT=600 wait_for is_given_back
+	FLIGHT_WAIT=120 wait_for is_given_back
 	sleep 3
 	steps
 	[ "$(steps | wc -l)" = 3 ]
@@ -143,7 +143,7 @@ events_count()
 	start_recorder "$TMP/events" "${M[@]}" --overwrite -e cpu-clock/freq=99/ \
 		-e raw_syscalls:sys_enter --max-overhead 1
 	begin_load
-	FLIGHT_WAIT=80 wait_for has_steps 1
+	FLIGHT_WAIT=16 wait_for has_steps 1
 	end_load
 	steps | head -n1 | grep 'raw_syscalls:sys_enter ([0-9.]* %) is given up'
 	stop_recorder INT
@@ -167,7 +167,7 @@ ask()
 nothing_is_left()
 {
 	start_recorder "$TMP/none" "${M[@]}" -e cpu-clock -F 499 -g --max-overhead 0.05
-	FLIGHT_WAIT=80 wait_for has_steps 1
+	FLIGHT_WAIT=16 wait_for has_steps 1
 	ask "$TMP/none.sock"
 	# The clock may have come back for the time that it takes to begin to ask.
 	steps >"$TMP/steps"
@@ -187,7 +187,7 @@ stays_given_up()
 	start_recorder "$TMP/freeze" -M 8M -a --trigger signal,freeze --trigger socket \
 		-e cpu-clock/freq=999/ -e raw_syscalls:sys_enter --max-overhead 1
 	begin_load
-	FLIGHT_WAIT=80 wait_for has_steps 1
+	FLIGHT_WAIT=16 wait_for has_steps 1
 	dump
 	sleep 2
 	dump

@@ -144,7 +144,7 @@ keeps_the_filter()
 is_outside()
 {
 	perf record -q -M 4M -e raw_syscalls:sys_enter -o "$TMP/f" -- true
-	DUMP=$(dumps "$TMP/f" | tail -n1)
+	DUMP=$(newest_dump "$TMP/f")
 	[ "$(json "$DUMP" self)" = outside ]
 }
 

@@ -72,7 +72,7 @@ loses_nothing()
 {
 	local before
 
-	before=$(dumps "$OUT_NAME" | tail -n1)
+	before=$(newest_dump "$OUT_NAME")
 	hold "$1" "$HOLD" "${@:2}"
 	kill -USR1 "$RECORDER"
 	# In the cooldown of 1 s: the manifest is corrected later. One that comes before the dump
@@ -83,7 +83,7 @@ loses_nothing()
 	done
 	answers_while_held "$1"
 	wait_for is_newer "$before"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	[ "$(json "$DUMP" lost)" = 0 ]
 	[ "$(json "$DUMP" given_up)" = 0 ]
 	numbers "$DUMP"
@@ -92,7 +92,7 @@ loses_nothing()
 
 is_newer()
 {
-	[ "$(dumps "$OUT_NAME" | tail -n1)" != "$1" ]
+	[ "$(newest_dump "$OUT_NAME")" != "$1" ]
 }
 
 # On one CPU, until $TMP/enough is there. At most 2000 records of less than 100 bytes are made
@@ -148,7 +148,7 @@ gives_up()
 	wait_for grep -q 'is tried again' "$OUT_NAME.stderr"
 	: >"$TMP/control"
 	wait_for has_dumps "$OUT_NAME" 1
-	before=$(dumps "$OUT_NAME" | tail -n1)
+	before=$(newest_dump "$OUT_NAME")
 	kill -USR1 "$RECORDER"
 	wait_for is_newer "$before"
 	stop_recorder INT

@@ -325,7 +325,7 @@ cools_down_and_stops()
 	RECORDER=
 	[ "$(json "$first" swallowed)" = 3 ]
 	[ "$(dumps "$TMP/d" | wc -l)" = 2 ]
-	DUMP=$(dumps "$TMP/d" | tail -n1)
+	DUMP=$(newest_dump "$TMP/d")
 	[ "$(json "$DUMP" action)" = stop ]
 	opens "$DUMP"
 	not test -e "$TMP/d.sock"

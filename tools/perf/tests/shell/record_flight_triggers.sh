@@ -13,7 +13,7 @@ EXAMPLE=$(dirname "$0")/../../examples/flight
 dumped()
 {
 	wait_for has_dumps "$OUT_NAME" "$1"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	grep -E '"(trigger|reason|action|swallowed)"' "$DUMP.json"
 }
 
@@ -90,7 +90,7 @@ bytes_of_dumps()
 
 newest_is_asked_for()
 {
-	grep -q '"trigger": "signal"' "$(dumps "$1" | tail -n1).json"
+	grep -q '"trigger": "signal"' "$(newest_dump "$1").json"
 }
 
 # As fast as a program can, far more than the buffers of the trigger hold: the cooldown and the
@@ -199,7 +199,7 @@ counts_for_each_trigger()
 		run_as two
 	done
 	run_as two
-	FLIGHT_WAIT=300 wait_for tells_swallowed "$one" 3
+	FLIGHT_WAIT=60 wait_for tells_swallowed "$one" 3
 	stop_recorder INT
 	json "$one" swallowed
 	json "$two" swallowed
@@ -249,7 +249,7 @@ bpf_program()
 		--trigger "bpf:$TMP/bpf/slow/reasons"
 	sleep_in 0.01
 	wait_for sleeper_is_the_reason
-	DUMP=$(dumps "$TMP/d" | tail -n1)
+	DUMP=$(newest_dump "$TMP/d")
 	grep -E '"(trigger|reason)"' "$DUMP.json"
 	[ "$(json "$DUMP" trigger)" = bpf ]
 	opens "$DUMP"

@@ -142,7 +142,7 @@ refuses_cgroups()
 	rmdir $group
 	for _ in {1..300}; do
 		! has 'cgroup gone .*in cgroup' perf ctl -i jg >/dev/null || break
-		sleep 0.1
+		pause 0.2
 	done
 	has "'jg' records on CPU 1: 1 events" perf ctl --join-cpu=1
 	perf ctl -d jg

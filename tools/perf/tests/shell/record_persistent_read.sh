@@ -305,7 +305,7 @@ names_bpf_programs()
 	tracer=$!
 	for _ in $(seq 300); do
 		! has_bpf_programs $tracer || break
-		sleep 0.1
+		pause 0.2
 	done
 	has_bpf_programs $tracer || { cat "$TMP/tracer"; return 1; }
 	perf record -N -e persistent/tr/ -o "$TMP/bpf.data"

@@ -88,7 +88,7 @@ wait_for_two_threads()
 {
 	for _ in {1..3000}; do
 		[ "$(threads_of "$TASK" | wc -l)" != 2 ] || break
-		sleep 0.1
+		pause 0.2
 	done
 }
 
@@ -248,7 +248,7 @@ follows_cgroup()
 	wait "$other"
 	for _ in {1..300}; do
 		! rmdir "$group" || break
-		sleep 0.1
+		pause 0.2
 	done
 	has_state tg 'cgroup gone'
 	has '^ *0 +1 +1 +512 .* cgroup gone +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg

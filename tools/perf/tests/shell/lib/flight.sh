@@ -58,19 +58,37 @@ flight_begin_sessions()
 	trap 'kill_recorders; persistent_cleanup' EXIT
 }
 
-# wait_for COMMAND...: at most five minutes; FLIGHT_WAIT: tenths of seconds
+# wait_for COMMAND...: at most FLIGHT_WAIT seconds, or five minutes; some tests set the clock
+# meanwhile. What takes longer is looked at less often: under emulation a look takes as long as a
+# pause.
 wait_for()
 {
-	local i began=$SECONDS
+	local i began now _
 
-	for ((i = 0; i < ${FLIGHT_WAIT:-3000} && SECONDS - began < 300; i++)); do
-		if "$@" >/dev/null 2>&1; then
-			return 0
+	read -r began _ </proc/uptime
+	for ((i = 0; ; i++)); do
+		! "$@" >/dev/null 2>&1 || return 0
+		read -r now _ </proc/uptime
+		((${now%.*} - ${began%.*} < ${FLIGHT_WAIT:-300})) || break
+		if [ "$i" -lt 5 ]; then
+			pause 0.1
+		else
+			pause 0.3
 		fi
-		sleep 0.1
 	done
 	echo "waited in vain for: $*"
 	return 1
+}
+
+is_ready()
+{
+	grep -q 'flight recorder [0-9]' "$OUT_NAME.stderr"
+}
+
+# Ready, or refused
+has_begun()
+{
+	is_ready || is_gone "$RECORDER"
 }
 
 # start_recorder OUT OPTION...: in the background, ready for triggers
@@ -83,20 +101,34 @@ start_recorder()
 	perf record -o "$OUT_NAME" "$@" >>"$OUT_NAME.stderr" 2>&1 &
 	RECORDER=$!
 	echo $RECORDER >>"$TMP/recorders"
-	wait_for grep -q 'flight recorder [0-9]' "$OUT_NAME.stderr" ||
-		{ cat "$OUT_NAME.stderr"; return 1; }
+	wait_for has_begun
+	is_ready || { cat "$OUT_NAME.stderr"; return 1; }
 }
 
 # The dumps of OUT, oldest first; a manifest comes behind its dump.
 dumps()
 {
-	find "$(dirname "$1")" -maxdepth 1 -name "$(basename "$1").sample.*.json" |
-		sort | sed 's/\.json$//'
+	local file
+
+	for file in "$1".sample.*.json; do
+		[ "$file" = "$1.sample.*.json" ] || echo "${file%.json}"
+	done
 }
 
+newest_dump()
+{
+	local files=("$1".sample.*.json)
+
+	[ "${files[-1]}" = "$1.sample.*.json" ] || echo "${files[-1]%.json}"
+}
+
+# has_dumps OUT N
 has_dumps()
 {
-	[ "$(dumps "$1" | wc -l)" -ge "$2" ]
+	local files=("$1".sample.*.json)
+
+	[ "${files[0]}" != "$1.sample.*.json" ] || files=()
+	[ ${#files[@]} -ge "$2" ]
 }
 
 # dump: ask for one, and wait for it; sets DUMP
@@ -108,7 +140,7 @@ dump()
 	before=$(dumps "$OUT_NAME" | wc -l)
 	kill -USR1 "$RECORDER"
 	wait_for has_dumps "$OUT_NAME" $((before + 1))
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 }
 
 # stop_recorder SIGNAL: sets STATUS, and DUMP to the last one
@@ -119,7 +151,7 @@ stop_recorder()
 	STATUS=0
 	wait "$RECORDER" || STATUS=$?
 	RECORDER=
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 }
 
 # make_cgroup PATH: below the mount point, until the test ends; sets CGROUP
@@ -145,7 +177,11 @@ inside()
 # json FILE KEY: a number or a string of a manifest
 json()
 {
-	sed -nE "s/^  \"$2\": \"?([^\"]*)\"?,$/\1/p" "$1.json"
+	local line
+
+	while IFS= read -r line; do
+		[[ ! $line =~ ^\ \ \"$2\":\ \"?([^\"]*)\"?,$ ]] || echo "${BASH_REMATCH[1]}"
+	done <"$1.json"
 }
 
 # opens DUMP: stock perf reads all of it, and does not complain but for lost events
@@ -322,12 +358,12 @@ serves_as_daemon()
 	ln -sf /bin/true "$TMP/flight-go"
 	"$TMP/flight-go"
 	wait_for has_dumps "$OUT_NAME" 1
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	[ "$(json "$DUMP" trigger)" = event ]
 	opens "$DUMP"
 	dead_have_names "$DUMP"
 	echo 'dump for the test' | socat -t 300 - "UNIX-CONNECT:$OUT_NAME.sock"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 	[ "$(json "$DUMP" trigger)" = socket ]
 	has_dumps "$OUT_NAME" 2
 	kill -USR2 "$RECORDER"

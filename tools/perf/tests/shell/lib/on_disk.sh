@@ -9,15 +9,15 @@ dump_next()
 {
 	local newest
 
-	newest=$(dumps "$OUT_NAME" | tail -n1)
+	newest=$(newest_dump "$OUT_NAME")
 	kill -USR1 "$RECORDER"
 	wait_for has_newer "$newest"
-	DUMP=$(dumps "$OUT_NAME" | tail -n1)
+	DUMP=$(newest_dump "$OUT_NAME")
 }
 
 has_newer()
 {
-	[ "$(dumps "$OUT_NAME" | tail -n1)" != "$1" ]
+	[ "$(newest_dump "$OUT_NAME")" != "$1" ]
 }
 
 # has_names DUMP CACHE: names of functions from the cache alone

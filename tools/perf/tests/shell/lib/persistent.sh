@@ -13,6 +13,15 @@ BASE_PERF=${BASE_PERF:-perf}
 persistent_n=0
 persistent_bad=0
 
+# A pipe into which nobody writes
+exec {PERSISTENT_NEVER}<> <(:)
+
+# pause SECONDS: without a process, which takes as long as many a pause
+pause()
+{
+	read -rt "$1" -u "$PERSISTENT_NEVER" _ || true
+}
+
 # check NAME FUNCTION...: in a subshell, with -e. What takes long is told. CHECK_ONLY: the
 # FUNCTION that is tried alone, or a word behind it.
 check()
