@@ -11,6 +11,10 @@ set -euo pipefail
 . "$(dirname "$0")/lib/flight.sh"
 
 HOLD=${FLIGHT_HOLD:-10}
+# The memory of the recorder in MiB, and the pause of the load in s: see load(). Each dump is
+# read, which takes most of the time.
+SIZE=16 PAUSE=0.025
+[ "$HOLD" -ge 10 ] || SIZE=4 PAUSE=0.1
 
 slow_cleanup()
 {
@@ -96,12 +100,13 @@ is_newer()
 }
 
 # On one CPU, until $TMP/enough is there. At most 2000 records of less than 100 bytes are made
-# in a second: 2 MB while the disk is held, half of the reserve of 16 MiB. More than the
-# reserve would have to cost a dump its oldest records. See ring-memory.c.
+# in a second: 2 MB while the disk is held for 10 s, half of the reserve of 16 MiB; or 500, and
+# 200 KB in 4 s, a fifth of the reserve of 4 MiB. More than the reserve would have to cost a dump
+# its oldest records. See ring-memory.c.
 load()
 {
 	taskset -c "$(online_cpus | tail -n1)" \
-		python3 "$FLIGHT_LIB/close_files.py" 1000000 900000000 "$TMP/enough" 0.025 &
+		python3 "$FLIGHT_LIB/close_files.py" 1000000 900000000 "$TMP/enough" "$PAUSE" &
 	echo $! >>"$TMP/recorders"
 }
 
@@ -258,7 +263,7 @@ archives_while_held()
 	local step steps=(mkdir 'rename .symbols')
 
 	[ "$HOLD" -lt 10 ] || steps+=('create .elf' 'link elf' symlink)
-	start_recorder "$TMP/slow/r" -M 32M -a -g -e syscalls:sys_enter_close \
+	start_recorder "$TMP/slow/r" -M "$((2 * SIZE))M" -a -g -e syscalls:sys_enter_close \
 		--filter 'fd >= 1000000 && fd < 2000000000' --max-files 2 --archive \
 		--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
 	dump
@@ -292,7 +297,7 @@ reads_a_session()
 
 	perf record -q -P slow -m 1M -a -e syscalls:sys_enter_close \
 		--filter 'fd >= 1000000 && fd < 2000000000'
-	start_recorder "$TMP/slow/s" -M 32M -e persistent/slow/ --max-files 2 \
+	start_recorder "$TMP/slow/s" -M "$((SIZE + 16))M" -e persistent/slow/ --max-files 2 \
 		--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
 	dump
 	sleep 2
@@ -437,7 +442,7 @@ fi
 trap slow_cleanup EXIT
 mount_slow
 load
-start_recorder "$TMP/slow/a" -M 16M -a -e syscalls:sys_enter_close \
+start_recorder "$TMP/slow/a" -M "${SIZE}M" -a -e syscalls:sys_enter_close \
 	--filter 'fd >= 1000000 && fd < 2000000000' --max-files 2 \
 	--trigger signal,cooldown=1s --trigger "socket:$TMP/sock"
 dump
