@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../kselftest.h"
 #include "sys_util.h"
 
 #define DEBUGFS	"/sys/kernel/debug"
@@ -43,9 +44,9 @@ static inline const char *allow_faults(int *nth, const char *verbose)
 	*nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (*nth < 0)
 		return "CONFIG_FAULT_INJECTION";
-	for (i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(told); i++)
 		write_text(told[i], verbose);
-	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(settings); i++) {
 		if (write_text(settings[i][0], settings[i][1]))
 			return settings[i][0];
 	}
