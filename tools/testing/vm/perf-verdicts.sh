@@ -7,8 +7,9 @@
 #
 # usage: perf-verdicts.sh [shell|selftests|kunit]
 #	shell: the base's shell suites instead, one by one, each with a time-out (minutes
-#	each under emulation), on both at the same time; selftests: its perf_events kselftests, in debug as well;
-#	kunit: KUnit suites, in small kernels that are built for it, see kunit.sh
+#	each under emulation); selftests: its perf_events kselftests, in debug as well;
+#	kunit: KUnit suites, in small kernels that are built for it, see kunit.sh. Of these, all
+#	are run in each variant, at the same time.
 #
 # The verdicts are in $OUT/table.md, side by side.
 set -uo pipefail
