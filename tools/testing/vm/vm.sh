@@ -10,8 +10,8 @@
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU (with
 #                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
-#   ICOUNT_SHIFT=0               one of them takes 1 ns, or twice as long with each more: loads
-#                                that last for a time take less of the host's
+#   ICOUNT_SHIFT=0               an instruction takes 2^N ns. With more of them, a load that
+#                                lasts for some seconds has fewer instructions to emulate
 #   ASLR=1                       programs start at random addresses. QEMU then translates them
 #                                at each start, and a short command takes 2 to 4 times as long
 #   KASLR=1                      the kernel is at a random address, in the variants patched and
@@ -96,7 +96,7 @@ probe_kvm()
 	[ "$(cat "$state")" = boots ]
 }
 
-# What Python would import at each start, whatever is run: that takes half a second.
+# Python executes these files at each start. What they import may take half a second.
 files_to_hide()
 {
 	local file

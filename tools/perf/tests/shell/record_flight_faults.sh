@@ -248,8 +248,8 @@ writes_the_last_dump_without_memory()
 	wrote_the_last_dump_itself 'Cannot allocate memory'
 }
 
-# What the recorder needs for a dump it has from the start. So there is a child, which says
-# that it has no memory; there is one as well for the first dump.
+# The recorder allocates at its start what it needs to fork a child. So the first dump has a
+# child, too, which says that there is no memory.
 says_that_there_is_no_memory()
 {
 	local kib
