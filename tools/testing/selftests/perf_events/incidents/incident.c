@@ -189,6 +189,7 @@ static void tell_chain(const char *first, const char *second, const char *third)
 
 static pthread_mutex_t harmless = PTHREAD_MUTEX_INITIALIZER;
 static int harmless_pipe[2][2];
+static const char *innocents;
 
 static void run_innocent(const struct actor *a)
 {
@@ -227,7 +228,8 @@ static void be_busy(void)
 {
 	if (pipe(harmless_pipe[0]) || pipe(harmless_pipe[1]))
 		die("pipe");
-	start(3, draw_name(), run_innocent);
+	innocents = draw_name();
+	start(3, innocents, run_innocent);
 	start(1, draw_name(), run_asker);
 	start(1, draw_name(), run_answerer);
 }
@@ -904,13 +906,17 @@ static void run_late(const struct actor *a)
 		a->work();
 }
 
-/* After three fourths of the time, threads begin to run on a CPU that others use. */
+/*
+ * After three fourths of the time, threads begin to run on a CPU that others use. Those who are
+ * harmless wait for it, too; the time that tasks of one CPU wait for each other may differ more
+ * when nothing happens.
+ */
 static void change(void)
 {
 	const char *culprit = draw_name(), *victim = draw_name();
 	int cpu = random() % nr_cpus;
 
-	tell("changed", culprit, victim);
+	fprintf(truth, "kind changed\nculprit %s\nvictim %s %s\n", culprit, victim, innocents);
 	start_on(cpu, 3, (struct actor){ victim, run_pinned });
 	start_on(cpu, 2, (struct actor){ culprit, run_late, .work = burn });
 }
