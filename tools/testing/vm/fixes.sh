@@ -310,6 +310,23 @@ kallsyms_is_read_again()
 	[ "$opens" -gt 2 ]
 }
 
+# "perf symbols: Do not search kallsyms when it has just been read"
+kallsyms_is_searched_again()
+{
+	local size read
+	"$PERF" record -q -e cpu-clock:k -o hot -- dd if=/dev/zero of=/dev/null bs=1 count=20000 \
+		>log 2>&1 || { cat log; return 2; }
+	# It may take the copy in the cache of build-ids.
+	strace -qq -y -e trace=read -o calls "$PERF" script -i hot -F ip,sym \
+		>log 2>&1 || { cat log; return 2; }
+	grep -qE '^ *[0-9a-f]+ [a-z_]' log || { cat log; return 2; }
+	size=$(wc -c </proc/kallsyms)
+	read=$(awk '/^read[(][0-9]*<[^>]*kallsyms>/ { sum += $NF } END { print sum }' calls)
+	echo "$read bytes of $size"
+	[ "$read" -ge "$size" ] || return 2
+	[ "$read" -gt $((size * 3 / 2)) ]
+}
+
 # "perf tools: Describe the other cgroups if one is removed": a look at the third one fails, as
 # if it was removed after its name was read.
 removed_cgroup_ends_walk()
@@ -388,8 +405,8 @@ for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_th
 		pmus_without_names arguments_larger_than_section bitmap_size_wraps \
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 		lock_without_kernel_map timehist_without_functions side_band_waits \
-		kallsyms_is_read_again removed_cgroup_ends_walk worse_alias_is_chosen \
-		debug_file_kills_report; do
+		kallsyms_is_read_again kallsyms_is_searched_again removed_cgroup_ends_walk \
+		worse_alias_is_chosen debug_file_kills_report; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
