@@ -78,8 +78,11 @@ survives_keeper()
 # keeps_session: of the recorder's children, one has the session "other" open
 keeps_session()
 {
+	local id
+
 	KEEPER=$(pgrep -P "$RECORDER" | head -n1)
-	[ -n "$KEEPER" ] && grep -hx "perf_persistent_session:[[:space:]]*$(cat $DEVICE/sessions/other/id)" \
+	id=$(cat $DEVICE/sessions/other/id)
+	[ -n "$KEEPER" ] && grep -hx "perf_persistent_session:[[:space:]]*$id" \
 		"/proc/$KEEPER"/fdinfo/*
 }
 
