@@ -32,7 +32,7 @@ tells_what_it_holds()
 	local samples
 
 	cat "$DUMP.json"
-	samples=$("$BASE_PERF" script -i "$DUMP" -F time | wc -l)
+	samples=$(perf script -i "$DUMP" -F time | wc -l)
 	[ "$(json "$DUMP" events)" = "$samples" ]
 	[ "$(json "$DUMP" unresolved)" = 0 ]
 	[ "$(json "$DUMP" trigger)" = end ]
@@ -105,7 +105,7 @@ is_whole_and_ordered()
 		sys.exit(records[-1] not in rounds)
 	END
 	has '^[0-9a-f]{40} .*/perf$' "$BASE_PERF" buildid-list -i "$DUMP"
-	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+	perf script -i "$DUMP" -F cpu,time | tr -d '[]:' |
 		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
 }
 
@@ -154,7 +154,7 @@ loses_nothing()
 		cat "$DUMP.json"
 	done
 	opens "$DUMP"
-	"$BASE_PERF" script -i "$DUMP" -F trace 2>/dev/null |
+	perf script -i "$DUMP" -F trace 2>/dev/null |
 		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n' | sort -n |
 		awk '{ if (n++ && $1 != last + 1) { bad = 1; print last, "then", $1 } last = $1 }
 		     END { print n, "numbers"; exit bad || n < 100 }'
@@ -176,7 +176,7 @@ compresses()
 	[ "$raw" -gt $((2 * stored)) ]
 	[ "$(stat -c %s "$DUMP")" -gt $((3 << 20)) ]
 	grep -qE 'reaching back [0-9.]+ times as far' "$TMP/z.stderr"
-	"$BASE_PERF" script -i "$DUMP" -F comm,trace 2>/dev/null >"$TMP/script"
+	perf script -i "$DUMP" -F comm,trace 2>/dev/null >"$TMP/script"
 	grep -q 'python3.*fd: ' "$TMP/script"
 	perf record -M 4M -z --dry-run -a -e cpu-clock -F 499 -o "$TMP/y" | tee "$TMP/y.out"
 	grep -qE '^-z: *makes that [0-9.]+ times as long' "$TMP/y.out"
@@ -193,7 +193,7 @@ forgets_the_oldest()
 	stop_recorder INT
 	opens "$DUMP"
 	[ "$(stat -c %s "$DUMP")" -le $((3 << 20)) ]
-	"$BASE_PERF" script -i "$DUMP" -F comm,trace >"$TMP/script" 2>/dev/null
+	perf script -i "$DUMP" -F comm,trace >"$TMP/script" 2>/dev/null
 	not grep -q 'fd: 0x000f4240' "$TMP/script"
 	grep -q 'python3.*fd: ' "$TMP/script"
 	# Its name and maps came when the program began, which has long gone.

@@ -26,7 +26,7 @@ said()
 # samples DUMP EVENT [CPU]: how many there are
 samples()
 {
-	"$BASE_PERF" script -i "$1" -F cpu,event 2>/dev/null |
+	perf script -i "$1" -F cpu,event 2>/dev/null |
 		grep -cE "\[0*${3:-[0-9]+}\] +$2: *$" || true
 }
 
@@ -96,7 +96,7 @@ reads_cpus_that_join()
 	taskset -c 1 "$TMP/late-program" -c 'for ((i = 0; i < 300000; i++)); do :; done'
 	dump
 	[ "$(samples "$DUMP" cpu-clock 1)" -gt 100 ]
-	"$BASE_PERF" script -i "$DUMP" -F comm,cpu 2>/dev/null |
+	perf script -i "$DUMP" -F comm,cpu 2>/dev/null |
 		grep -c '^ *late-program *\[001\]'
 	# It is the same event, on one more CPU.
 	[ "$("$BASE_PERF" evlist -i "$DUMP" | grep -c cpu-clock)" = 1 ]

@@ -98,8 +98,8 @@ records_its_own()
 	outside=$!
 	wait "$outside"
 	dump_from_host
-	"$BASE_PERF" script -i "$DUMP" -F pid | sort -n | uniq -c
-	"$BASE_PERF" script -i "$DUMP" -F pid >"$TMP/pids"
+	perf script -i "$DUMP" -F pid | sort -n | uniq -c
+	perf script -i "$DUMP" -F pid >"$TMP/pids"
 	lacks "^ *$outside *$" cat "$TMP/pids"
 	[ "$(grep -cE '^ *0 *$' "$TMP/pids")" -gt 200 ]
 }
@@ -117,7 +117,7 @@ records_the_host()
 	dump_from_host
 	opens "$DUMP"
 	dead_have_names "$DUMP"
-	[ "$("$BASE_PERF" script -i "$DUMP" -F pid | grep -cx " *$outside *")" -gt 100 ]
+	[ "$(perf script -i "$DUMP" -F pid | grep -cx " *$outside *")" -gt 100 ]
 }
 
 # What one capability does not reach is refused in a sentence that says what to do.
@@ -150,7 +150,7 @@ makes_sessions()
 		perf ctl -d box' | tee "$TMP/said"
 	grep -q "^session 'box' ended$" "$TMP/said"
 	cp "$BOX/session" "$TMP/session"
-	[ "$("$BASE_PERF" script -i "$TMP/session" -F pid | wc -l)" -gt 50 ]
+	[ "$(perf script -i "$TMP/session" -F pid | wc -l)" -gt 50 ]
 	[ -z "$(sessions)" ]
 
 	in_box own perfmon perf record -P box -e cpu-clock -F 199 -C 0 -m 16K

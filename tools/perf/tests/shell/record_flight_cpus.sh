@@ -32,7 +32,7 @@ close_on_each_cpu()
 # has_each_cpu FILE [TIMES]: each CPU that is online has its own record so many times, and no other
 has_each_cpu()
 {
-	"$BASE_PERF" script -i "$1" -F cpu,event,trace >"$TMP/text" 2>"$TMP/said" ||
+	perf script -i "$1" -F cpu,event,trace >"$TMP/text" 2>"$TMP/said" ||
 		{ cat "$TMP/said"; return 1; }
 	sed -nE 's/^ *\[0*([0-9]+)\].*fd: (0x[0-9a-f]+).*/\1 \2/p' "$TMP/text" |
 		while read -r cpu fd; do

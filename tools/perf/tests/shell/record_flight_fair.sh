@@ -58,7 +58,7 @@ make_records()
 # number_of NAME: samples of a cgroup in DUMP
 number_of()
 {
-	"$BASE_PERF" script -i "$DUMP" -F cgroup | grep -c "/$1 *$" || true
+	perf script -i "$DUMP" -F cgroup | grep -c "/$1 *$" || true
 }
 
 # share NAME MEMBER: what the manifest of DUMP says of a cgroup
@@ -100,7 +100,7 @@ with_it_it_keeps_all()
 	[ "$(share quiet events)" = "$kept" ]
 	[ "$(json "$DUMP" unresolved)" = 0 ]
 	# All of its processes are gone.
-	[ "$("$BASE_PERF" script -i "$DUMP" -F comm,cgroup | grep -c "^ *python3 .*/quiet *$")" \
+	[ "$(perf script -i "$DUMP" -F comm,cgroup | grep -c "^ *python3 .*/quiet *$")" \
 		-ge $((ROUNDS * CALLS * 9 / 10)) ]
 	tells_since_when
 	stop_recorder TERM
@@ -116,7 +116,7 @@ tells_since_when()
 	[ "$(share quiet complete_since)" = 0.0 ]
 	[ "$(json "$DUMP" complete_since)" = "$(grep '/loud"' "$DUMP.json" |
 		sed -E 's/.*"complete_since": ([0-9.]*).*/\1/')" ]
-	"$BASE_PERF" script -i "$DUMP" --ns -F time,cgroup | grep '/loud *$' |
+	perf script -i "$DUMP" --ns -F time,cgroup | grep '/loud *$' |
 		python3 -c '
 import sys
 times = [float(line.split(":")[0]) for line in sys.stdin]

@@ -303,7 +303,7 @@ dies_of_no_signal()
 # samples_of CPU AFTER: in DUMP, behind that time
 samples_of()
 {
-	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+	perf script -i "$DUMP" -F cpu,time | tr -d '[]:' |
 		awk -v cpu="$1" -v after="$2" '$1 + 0 == cpu && $2 > after { n++ }
 			END { print n + 0 }'
 }
@@ -334,7 +334,7 @@ follows_a_cpu()
 	[ "$(samples_of "$cpu" "$back")" -ge 1000 ]
 	# What was there before is, too; nothing came twice.
 	[ "$(samples_of "$cpu" 0)" -ge 2000 ]
-	"$BASE_PERF" script -i "$DUMP" -F event,trace | grep -cE 'fd: 0x000f4240' | grep -cx 2
+	perf script -i "$DUMP" -F event,trace | grep -cE 'fd: 0x000f4240' | grep -cx 2
 	opens "$DUMP"
 }
 

@@ -110,7 +110,7 @@ promises_no_more_than_it_holds()
 	echo "$tries tries"
 	[ "$tries" -le 50 ]
 	stop_recorder INT
-	"$BASE_PERF" script -i "$DUMP" -F comm,trace | grep 'held-up.*f4240'
+	perf script -i "$DUMP" -F comm,trace | grep 'held-up.*f4240'
 	opens "$DUMP"
 }
 

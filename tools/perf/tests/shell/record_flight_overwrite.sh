@@ -9,7 +9,7 @@ set -euo pipefail
 
 ordered()
 {
-	"$BASE_PERF" script -i "$1" -F cpu,time 2>/dev/null | tr -d '[]:' |
+	perf script -i "$1" -F cpu,time 2>/dev/null | tr -d '[]:' |
 		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
 }
 
@@ -41,7 +41,7 @@ has_no_gap()
 	close_files 5000
 	dump
 	opens "$DUMP"
-	"$BASE_PERF" script -i "$DUMP" -F trace 2>/dev/null |
+	perf script -i "$DUMP" -F trace 2>/dev/null |
 		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n' |
 		awk '{ if ($1 != 1000000 + n) bad = 1; n++ }
 		     END { print n, "numbers"; exit bad || n != 5000 }'
@@ -59,7 +59,7 @@ leaves_samples_in_the_kernel()
 	echo "perf kept $(json "$DUMP" raw) bytes, for a dump of $(stat -c %s "$DUMP")"
 	[ $((5 * $(json "$DUMP" raw))) -lt "$(stat -c %s "$DUMP")" ]
 	# The oldest were overwritten, by 2 MiB for each CPU.
-	"$BASE_PERF" script -i "$DUMP" -F trace 2>/dev/null >"$TMP/script"
+	perf script -i "$DUMP" -F trace 2>/dev/null >"$TMP/script"
 	not grep -q 'fd: 0x000f4240' "$TMP/script"
 	[ "$(stat -c %s "$DUMP")" -lt $((6 << 20)) ]
 	stop_recorder INT

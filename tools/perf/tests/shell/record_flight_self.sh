@@ -124,7 +124,7 @@ keeps_what_others_need()
 		--max-age 1s
 	sleep 2
 	dump
-	"$BASE_PERF" script -i "$DUMP" -F pid,event >"$TMP/script"
+	perf script -i "$DUMP" -F pid,event >"$TMP/script"
 	grep -cE "^ *$RECORDER .*sched_switch" "$TMP/script"
 	not grep -E "^ *$RECORDER .*sys_enter" "$TMP/script"
 	stop_recorder INT
@@ -136,7 +136,7 @@ keeps_the_filter()
 	start_recorder "$TMP/e" -M 4M -a -e syscalls:sys_enter_close --filter 'fd >= 1000000'
 	close_files 100
 	stop_recorder INT
-	"$BASE_PERF" script -i "$DUMP" -F trace >"$TMP/script"
+	perf script -i "$DUMP" -F trace >"$TMP/script"
 	[ "$(wc -l <"$TMP/script")" = 100 ]
 }
 
@@ -163,7 +163,7 @@ drops_those_of_a_session()
 	grep -E '"(self.*|window|events)"' "$DUMP.json"
 	[ "$(json "$DUMP" self)" = dropped ]
 	[ "$(json "$DUMP" self_dropped)" -gt 0 ]
-	"$BASE_PERF" script -i "$DUMP" -F pid,event >"$TMP/script"
+	perf script -i "$DUMP" -F pid,event >"$TMP/script"
 	not grep -E "^ *$pid .*sys_enter" "$TMP/script"
 	opens "$DUMP"
 	perf ctl -d self

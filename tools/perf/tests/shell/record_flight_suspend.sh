@@ -64,7 +64,7 @@ count_on_each_cpu()
 # All that was counted on each CPU is in DUMP, and what ran through the sleep has no gap.
 has_all_numbers()
 {
-	"$BASE_PERF" script -i "$DUMP" -F cpu,time,trace >"$TMP/script" 2>/dev/null
+	perf script -i "$DUMP" -F cpu,time,trace >"$TMP/script" 2>/dev/null
 	online_cpus | tr "\n" " " >"$TMP/cpus"
 	python3 - "$TMP/script" "$RESUMED" "$TMP/cpus" <<-'END'
 		import re, sys

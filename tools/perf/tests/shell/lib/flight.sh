@@ -231,7 +231,7 @@ records_in_delay()
 	DUMP=$(dumps "$OUT_NAME" | head -n1)
 	echo "hit at $hit, newest $(json "$DUMP" newest)"
 	awk "BEGIN { exit !($(json "$DUMP" newest) > $hit + 3.9) }"
-	"$BASE_PERF" script -i "$DUMP" -F time | tr -d ' :' |
+	perf script -i "$DUMP" -F time | tr -d ' :' |
 		awk -v hit="$hit" '$1 > hit { n++ } END { print n + 0, "behind it"; exit n < 100 }'
 }
 
@@ -244,7 +244,7 @@ close_range()
 # closed_numbers DUMP: those of its sys_enter_close, one a line, in order of time
 closed_numbers()
 {
-	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null |
+	perf script -i "$1" -F trace 2>/dev/null |
 		sed -nE 's/.*fd: (0x[0-9a-f]+).*/\1/p' | xargs -r printf '%d\n'
 }
 
@@ -256,7 +256,7 @@ has_numbers()
 		{ n++ }
 		END { print "up to", n - 1; exit bad || n <= last }'
 	then
-		"$BASE_PERF" script -i "$1" -F cpu,comm,time,trace 2>&1 |
+		perf script -i "$1" -F cpu,comm,time,trace 2>&1 |
 			grep -m 60 'fd: 0x' || true
 		return 1
 	fi
@@ -323,7 +323,7 @@ names_bpf()
 	dump
 	stop_recorder INT
 	DUMP=$(dumps "$TMP/bpf" | head -n1)
-	"$BASE_PERF" script -i "$DUMP" -F comm,ip,sym >"$TMP/script" 2>/dev/null
+	perf script -i "$DUMP" -F comm,ip,sym >"$TMP/script" 2>/dev/null
 	grep -cE 'python3 +[0-9a-f]+ bpf_prog_[0-9a-f]{16}_flight_prog' "$TMP/script"
 }
 
