@@ -6,7 +6,7 @@
 # usage: CMD='...' vm.sh       ("make vm CMD='...'" does the same)
 #   VARIANT=patched|base|debug   the kernel, and the perf that comes first on PATH; arm64:
 #                                an initramfs alone, CMD is a program a line: test-arm64.sh
-#   SMP=2 MEM=2G                 CPUs and memory
+#   SMP=2 MEM=2G                 CPUs and memory; for debug, 1536M
 #   ACCEL=single|multi|kvm       TCG on one thread (default), on a thread per CPU (with
 #                                poke_again.ko in the guest), KVM
 #   ICOUNT=1                     guest time counts instructions
@@ -44,7 +44,7 @@ EXPECT=${EXPECT:-}
 ALLOW=${ALLOW:-}
 TIMEOUT=${TIMEOUT:-600}
 OUT=${OUT:-$BUILD/out}
-# kmemleak reads an eighth of it twice, which is KASAN's.
+# At the end, kmemleak scans KASAN's shadow, an eighth of the memory, twice.
 if [ "$VARIANT" = debug ]; then
 	MEM=${MEM:-1536M}
 else
