@@ -105,7 +105,7 @@ is_whole_and_ordered()
 		sys.exit(records[-1] not in rounds)
 	END
 	has '^[0-9a-f]{40} .*/perf$' "$BASE_PERF" buildid-list -i "$DUMP"
-	perf script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
 		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
 }
 

@@ -14,7 +14,7 @@ FIELDS=comm,pid,tid,cpu,time,event,ip,sym,dso,trace
 # say FILE...: what a perf that knows nothing of this tells of its samples
 say()
 {
-	perf script --ns -i "$1" -F "$FIELDS" 2>/dev/null
+	"$BASE_PERF" script --ns -i "$1" -F "$FIELDS" 2>/dev/null
 }
 
 # The union of several such, made without any of perf: each line as often as the file
@@ -49,7 +49,7 @@ is_union()
 	[ -s "$TMP/expected" ]
 	diff "$TMP/expected" "$TMP/sorted" | head -n 20
 	cmp "$TMP/expected" "$TMP/sorted"
-	perf script --ns -i "$out" -F time 2>/dev/null | tr -d ':' |
+	"$BASE_PERF" script --ns -i "$out" -F time 2>/dev/null | tr -d ':' |
 		awk '{ if ($1 < t) bad = 1; t = $1 } END { exit bad || !NR }'
 }
 

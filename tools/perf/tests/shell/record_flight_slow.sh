@@ -204,7 +204,7 @@ is_full()
 	[ "$(json "$DUMP" raw)" -gt $((12 << 20)) ]
 }
 
-# calls_system FILE: until that is there; thousands of calls in a burst, and a pause
+# calls_system FILE: 2000 calls, and a pause, until FILE is there
 calls_system()
 {
 	while [ ! -e "$1" ]; do
