@@ -389,11 +389,24 @@ instructions_are_always_read()
 {
 	"$PERF" record -q -e syscalls:sys_enter_close -o closes -- true >log 2>&1 ||
 		{ cat log; return 2; }
-	strace -qq -e trace=openat -o calls "$PERF" script -i closes -F comm,trace >log 2>&1 ||
+	strace -qq -e trace=openat -o calls "$PERF" script -i closes -F comm,trace,ip >log 2>&1 ||
 		{ cat log; return 2; }
-	grep -q '^ *true fd: 0x' log || { cat log; return 2; }
+	grep -q '^ *true fd: 0x.* [0-9a-f]*$' log || { cat log; return 2; }
 	"$PERF" script -i closes -F insn >log 2>&1 || { cat log; return 2; }
 	grep -q '^ *insn: [0-9a-f]' log || { cat log; return 2; }
+	grep '"/proc/kallsyms".*= [0-9]' calls
+}
+
+# "perf script: Look up addresses only to print them"
+addresses_are_always_looked_up()
+{
+	"$PERF" record -q -a -e sched:sched_switch -o switches -- sleep 0.1 >log 2>&1 ||
+		{ cat log; return 2; }
+	strace -qq -e trace=openat -o calls "$PERF" script -i switches >log 2>&1 ||
+		{ cat log; return 2; }
+	grep -q ' sched:sched_switch: ' log || { cat log; return 2; }
+	"$PERF" script -i switches -F ip,sym >log 2>&1 || { cat log; return 2; }
+	grep -q '^ *[0-9a-f]* __schedule' log || { cat log; return 2; }
 	grep '"/proc/kallsyms".*= [0-9]' calls
 }
 
@@ -419,7 +432,8 @@ for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_th
 		build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 		lock_without_kernel_map timehist_without_functions side_band_waits \
 		kallsyms_is_read_again kallsyms_is_searched_again removed_cgroup_ends_walk \
-		worse_alias_is_chosen debug_file_kills_report instructions_are_always_read; do
+		worse_alias_is_chosen debug_file_kills_report instructions_are_always_read \
+		addresses_are_always_looked_up; do
 	tap_run "${reproducer//_/ }: $bug" expect $reproducer
 done
 tap_end
