@@ -635,15 +635,25 @@ TEST_F_TIMEOUT(duels, claim_hotplug, 3600)
  * The work item of a CPU that has gone wakes the readers. It has begun before the window
  * waits for the one of the CPU that comes: both are the same function.
  */
+static int told;
+
 static void has_session_on_offline_1(void)
 {
 	struct pollfd reader = { .events = POLLIN };
 
 	has_session_on_1();
-	reader.fd = duel.fd[0];
+	/* The creator's file is not notified. */
+	reader.fd = reopen(duel.id, 1, 0);
 	poll(&reader, 1, 0);
 	write_long(ONLINE, 0);
-	poll(&reader, 1, 5000);
+	told = poll(&reader, 1, 60000);
+	close(reader.fd);
+}
+
+static void check_claim_online(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(1, told);
+	check_claim_hotplug(_metadata);
 }
 
 /* It is claimed as its CPU comes back, and its events with it. */
@@ -655,7 +665,7 @@ TEST_F_TIMEOUT(duels, claim_online, 3600)
 		.begin	= has_session_on_offline_1,
 		.left	= left_claims_then,
 		.right	= right_onlines,
-		.check	= check_claim_hotplug,
+		.check	= check_claim_online,
 		.one_of	= 10,
 		.windows = {
 			{ "left:perf_persistent_claim", "*:perf_install_in_context" },
