@@ -33,7 +33,7 @@ exec_in_both()
 # A kernel without CONFIG_FHANDLE does not tell the ids of cgroups that exist.
 names_both()
 {
-	"$BASE_PERF" script -i "$1" -F comm,cgroup >"$TMP/cgroups"
+	other_perf script -i "$1" -F comm,cgroup >"$TMP/cgroups"
 	cat "$TMP/cgroups"
 	grep -qx " *true */$AFTER *" "$TMP/cgroups"
 	[ -z "$HANDLES" ] || grep -qx " *true */$BEFORE *" "$TMP/cgroups"

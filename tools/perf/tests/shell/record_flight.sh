@@ -94,7 +94,7 @@ is_whole_and_ordered()
 	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
 	grep -q 'clockid: monotonic' "$TMP/header"
 	grep -q 'reference time' "$TMP/header"
-	"$BASE_PERF" report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
+	other_perf report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
 	python3 - "$TMP/raw" <<-END
 		import re, sys
 		pattern = re.compile(r'(0x[0-9a-f]+) \[0x[0-9a-f]+\]: (PERF_RECORD_\w+)')
@@ -105,7 +105,7 @@ is_whole_and_ordered()
 		sys.exit(records[-1] not in rounds)
 	END
 	has '^[0-9a-f]{40} .*/perf$' "$BASE_PERF" buildid-list -i "$DUMP"
-	"$BASE_PERF" script -i "$DUMP" -F cpu,time | tr -d '[]:' |
+	other_perf script -i "$DUMP" -F cpu,time | tr -d '[]:' |
 		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
 }
 
@@ -120,7 +120,7 @@ describes_who_has_samples()
 	run_dead
 	dump
 	kill $quiet
-	"$BASE_PERF" script -i "$DUMP" --show-task-events --show-mmap-events >"$TMP/script"
+	other_perf script -i "$DUMP" --show-task-events --show-mmap-events >"$TMP/script"
 	grep -q 'PERF_RECORD_MMAP2' "$TMP/script"
 	not grep -q "PERF_RECORD_COMM.*:$quiet/" "$TMP/script"
 	stop_recorder TERM

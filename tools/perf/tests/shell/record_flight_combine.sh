@@ -14,7 +14,7 @@ FIELDS=comm,pid,tid,cpu,time,event,ip,sym,dso,trace
 # say FILE...: what a perf that knows nothing of this tells of its samples
 say()
 {
-	"$BASE_PERF" script --ns -i "$1" -F "$FIELDS" 2>/dev/null
+	other_perf script --ns -i "$1" -F "$FIELDS" 2>/dev/null
 }
 
 # The union of several such, made without any of perf: each line as often as the file
@@ -49,7 +49,7 @@ is_union()
 	[ -s "$TMP/expected" ]
 	diff "$TMP/expected" "$TMP/sorted" | head -n 20
 	cmp "$TMP/expected" "$TMP/sorted"
-	"$BASE_PERF" script --ns -i "$out" -F time 2>/dev/null | tr -d ':' |
+	other_perf script --ns -i "$out" -F time 2>/dev/null | tr -d ':' |
 		awk '{ if ($1 < t) bad = 1; t = $1 } END { exit bad || !NR }'
 }
 
@@ -81,7 +81,7 @@ records_parts()
 	[ "$(json "$DUMP" stored)" -lt "$(json "$DUMP" raw)" ]
 	"$BASE_PERF" report -i "$DUMP" --header-only >"$TMP/header"
 	not grep '^# compressed' "$TMP/header"
-	"$BASE_PERF" report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
+	other_perf report -i "$DUMP" -D >"$TMP/raw" 2>/dev/null
 	grep -q PERF_RECORD_SAMPLE "$TMP/raw"
 	not grep -q PERF_RECORD_COMPRESSED "$TMP/raw"
 }
@@ -113,7 +113,7 @@ header_is_of_all()
 {
 	"$BASE_PERF" report -i "$TMP/one/a" --header-only >"$TMP/header"
 	grep -E 'time of (first|last)|duration' "$TMP/header"
-	"$BASE_PERF" report -i "$TMP/one/a" -D >"$TMP/raw" 2>/dev/null
+	other_perf report -i "$TMP/one/a" -D >"$TMP/raw" 2>/dev/null
 	grep -q 'PERF_RECORD_FINISHED_ROUND' "$TMP/raw"
 	has '^[0-9a-f]{40} .*/perf$' "$BASE_PERF" buildid-list -i "$TMP/one/a"
 }

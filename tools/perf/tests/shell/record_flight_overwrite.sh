@@ -9,7 +9,7 @@ set -euo pipefail
 
 ordered()
 {
-	"$BASE_PERF" script -i "$1" -F cpu,time 2>/dev/null | tr -d '[]:' |
+	other_perf script -i "$1" -F cpu,time 2>/dev/null | tr -d '[]:' |
 		awk '{ if ($2 < t) bad = 1; t = $2 } END { exit bad || !NR }'
 }
 

@@ -139,7 +139,7 @@ keeps_an_auxiliary_file()
 	wait_for test -s "$TMP/s.auxiliary"
 	kill -KILL "$RECORDER"
 	wait "$RECORDER" 2>/dev/null || true
-	"$BASE_PERF" script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
+	other_perf script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
 		>"$TMP/script" 2>&1
 	# Who lived all the time, without a sample maybe, and who did not.
 	grep -q "PERF_RECORD_COMM.*:1/1" "$TMP/script"
@@ -160,7 +160,7 @@ assert len(m["parts"]) == 3' "$TMP/s.json"
 sideband_names()
 {
 	perf record -e "persistent/$2/" -o "$TMP/names" >/dev/null 2>&1
-	"$BASE_PERF" script -i "$TMP/names" --show-task-events 2>/dev/null |
+	other_perf script -i "$TMP/names" --show-task-events 2>/dev/null |
 		grep -q "PERF_RECORD_COMM exec.*:$1/"
 }
 

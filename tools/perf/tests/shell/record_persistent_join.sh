@@ -52,7 +52,7 @@ records_there()
 	perf record -e persistent/ja/ -N -o "$TMP/ja" 2>/dev/null
 	has '^ *perf .*001.*cpu-clock' perf script -i "$TMP/ja" -F comm,cpu,event
 	# Stock perf reads it, with the names that the side-band gave.
-	"$BASE_PERF" script -i "$TMP/ja" --show-mmap-events >"$TMP/script" 2>/dev/null
+	other_perf script -i "$TMP/ja" --show-mmap-events >"$TMP/script" 2>/dev/null
 	grep -q '^ *late-cpu .*\[001\].*MMAP2.*/late-cpu' "$TMP/script"
 }
 

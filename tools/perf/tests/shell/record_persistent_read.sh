@@ -30,7 +30,7 @@ has_the_real_events()
 # noploop's process has exited long before the file was written.
 names_the_dead()
 {
-	"$BASE_PERF" report -i "$TMP/d" --stdio -g none --no-children --sort comm,dso,sym \
+	other_perf report -i "$TMP/d" --stdio -g none --no-children --sort comm,dso,sym \
 		>"$TMP/report" 2>&1
 	head -n 30 "$TMP/report"
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
@@ -39,7 +39,7 @@ names_the_dead()
 
 script_is_ordered()
 {
-	"$BASE_PERF" script -i "$TMP/d" -F cpu,time 2>"$TMP/err" >"$TMP/script"
+	other_perf script -i "$TMP/d" -F cpu,time 2>"$TMP/err" >"$TMP/script"
 	cat "$TMP/err"
 	not grep -qi 'out of order\|invalid\|corrupt\|failed' "$TMP/err"
 	[ -s "$TMP/script" ]
@@ -55,12 +55,12 @@ has_clock_rounds_and_build_ids()
 	"$BASE_PERF" report -i "$TMP/d" --header-only | tee "$TMP/header"
 	grep -q 'clockid: monotonic' "$TMP/header"
 	grep -q 'reference time' "$TMP/header"
-	has 'PERF_RECORD_FINISHED_ROUND' "$BASE_PERF" report -i "$TMP/d" -D
+	has 'PERF_RECORD_FINISHED_ROUND' other_perf report -i "$TMP/d" -D
 	"$BASE_PERF" buildid-list -i "$TMP/d" | tee "$TMP/ids"
 	grep -q 'kernel.kallsyms' "$TMP/ids"
 	grep -q '/perf$' "$TMP/ids"
 	# The last sample was taken since this script began.
-	last=$("$BASE_PERF" script -i "$TMP/d" -F tod 2>/dev/null | tail -n 1 | sed 's/\..*//')
+	last=$(other_perf script -i "$TMP/d" -F tod 2>/dev/null | tail -n 1 | sed 's/\..*//')
 	now=$(date +%s)
 	echo "last sample: $last, begun at $(date -d "@$BEGUN")"
 	[ "$(date -d "$last" +%s)" -ge "$BEGUN" ]
@@ -130,7 +130,7 @@ reads_by_id()
 reads_some_cpus()
 {
 	snapshot tr "$TMP/c" -C 0 2>/dev/null
-	[ "$("$BASE_PERF" script -i "$TMP/c" -F cpu 2>/dev/null | sort -u | tr -d ' []')" = 000 ]
+	[ "$(other_perf script -i "$TMP/c" -F cpu 2>/dev/null | sort -u | tr -d ' []')" = 000 ]
 	perf record -q -P tz -e cpu-clock -C 1
 	fails 1 'no events on CPUs 0' perf record -e persistent/tz/ -C 0 -o "$TMP/z"
 	perf ctl -d tz
@@ -185,7 +185,7 @@ tracepoints_that_go()
 	perf ctl -d tp
 	echo -:persistent/opened >>$events
 	not grep -q opened $events
-	has 'persistent:opened: .*dfd=-100' "$BASE_PERF" script -i "$TMP/tp" -F comm,event,trace
+	has 'persistent:opened: .*dfd=-100' other_perf script -i "$TMP/tp" -F comm,event,trace
 }
 
 # What was there before the command, and what came while it ran.
@@ -196,12 +196,12 @@ reads_until_a_command_ends()
 	perf record -q -P tw -e cpu-clock -m 4M -a
 	perf test -w noploop 1
 	snapshot tw "$TMP/w" -- sh -c 'exec perf test -w thloop 1' 2>&1 | tee "$TMP/log"
-	"$BASE_PERF" report -i "$TMP/w" --stdio -g none --no-children --sort sym \
+	other_perf report -i "$TMP/w" --stdio -g none --no-children --sort sym \
 		>"$TMP/report" 2>/dev/null
 	grep -q '\] noploop' "$TMP/report"
 	grep -q '\] test_loop' "$TMP/report"
 	# Nothing twice.
-	"$BASE_PERF" script -i "$TMP/w" --ns -F cpu,time,event 2>/dev/null >"$TMP/script"
+	other_perf script -i "$TMP/w" --ns -F cpu,time,event 2>/dev/null >"$TMP/script"
 	[ -z "$(sort "$TMP/script" | uniq -d)" ]
 	snapshot tw "$TMP/w" -- sh -c 'exit 7' 2>/dev/null || rc=$?
 	[ $rc = 7 ]
@@ -223,7 +223,7 @@ refuses_strangers()
 kills()
 {
 	snapshot tr "$TMP/k" --kill 2>&1 | grep "persistent session 'tr' ended"
-	has . "$BASE_PERF" script -i "$TMP/k" -F time
+	has . other_perf script -i "$TMP/k" -F time
 	lacks '^tr$' sessions
 	fails 1 "No persistent session 'tr'" perf record -e persistent/tr/ -o "$TMP/none"
 	[ ! -e "$TMP/none" ]
@@ -329,7 +329,7 @@ ends_while_it_is_read()
 		wait $! || return 1
 		cat "$TMP/log"
 		if [ $rc = 0 ]; then
-			"$BASE_PERF" script -i "$TMP/e" >/dev/null 2>"$TMP/err" || return 1
+			other_perf script -i "$TMP/e" >/dev/null 2>"$TMP/err" || return 1
 			not grep -qi 'failed to process' "$TMP/err"
 		else
 			grep -q "session 'te'" "$TMP/log"

@@ -66,19 +66,19 @@ is_a_post_mortem()
 	not kill -0 "$pid"
 	perf record -e persistent/tt/ -N -o "$TMP/d" 2>&1 | tee "$TMP/log"
 	grep -q 'task, buffer 1: samples: .* task gone' "$TMP/log"
-	"$BASE_PERF" report -i "$TMP/d" --stdio --no-children --sort comm,sym >"$TMP/report" 2>&1
+	other_perf report -i "$TMP/d" --stdio --no-children --sort comm,sym >"$TMP/report" 2>&1
 	head -n 30 "$TMP/report"
 	grep -qE '^ *[0-9.]+% +perf +\[\.\] noploop' "$TMP/report"
 	# Of that task, and of no other.
-	"$BASE_PERF" script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c
-	[ "$("$BASE_PERF" script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort -u)" = "$pid" ]
+	other_perf script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c
+	[ "$(other_perf script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort -u)" = "$pid" ]
 }
 
 stays_until_claimed()
 {
-	"$BASE_PERF" script -i "$TMP/d" -F time,event 2>/dev/null >"$TMP/first"
+	other_perf script -i "$TMP/d" -F time,event 2>/dev/null >"$TMP/first"
 	perf record -e persistent/tt/ -N -o "$TMP/d" --kill 2>/dev/null
-	"$BASE_PERF" script -i "$TMP/d" -F time,event 2>/dev/null >"$TMP/second"
+	other_perf script -i "$TMP/d" -F time,event 2>/dev/null >"$TMP/second"
 	[ -s "$TMP/first" ]
 	cmp "$TMP/first" "$TMP/second"
 	[ -z "$(sessions)" ]
@@ -181,7 +181,7 @@ follows_what_it_starts()
 	has_state ti 'task gone'
 	perf record -e persistent/ti/ -N -o "$TMP/i" 2>&1 | tee "$TMP/log"
 	grep -q 'CPU 0: samples: .* task gone' "$TMP/log"
-	"$BASE_PERF" script -i "$TMP/i" -F comm,ip,sym 2>/dev/null |
+	other_perf script -i "$TMP/i" -F comm,ip,sym 2>/dev/null |
 		awk '{ print $1, $3 }' | sort | uniq -c | sort -rn >"$TMP/who"
 	head -n 20 "$TMP/who"
 	grep -q 'py-thread' "$TMP/who"
@@ -259,13 +259,13 @@ follows_cgroup()
 	lacks '(task|cgroup) gone' without_privileges perf ctl -l
 	perf record -e persistent/tg/ -N -o "$TMP/g" 2>&1 | tee "$TMP/log"
 	grep -qE 'CPU [0-9]+: samples: .* cgroup gone' "$TMP/log"
-	"$BASE_PERF" script -i "$TMP/g" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' |
+	other_perf script -i "$TMP/g" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' |
 		sort | uniq -c | sort -rn >"$TMP/who"
 	head -n 20 "$TMP/who"
 	grep -qE ' perf noploop' "$TMP/who"
 	# Of that task alone. Its parent may reap it on another CPU between exit_notify() and its
 	# last context switch. It has no pid then, and perf_event_pid() returns -1.
-	"$BASE_PERF" script -i "$TMP/g" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c |
+	other_perf script -i "$TMP/g" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c |
 		tee "$TMP/pids"
 	grep -qE "^ *[0-9]+ $task\$" "$TMP/pids"
 	not grep -vE "^ *[0-9]+ ($task|-1)\$" "$TMP/pids"

@@ -32,15 +32,16 @@ fail()
 	exit 1
 }
 
-# same_as_base FILE: printed as by the unchanged perf, if there is one
+# same_as_base FILE: printed as by the unchanged perf, if there is one; without symbols of the
+# kernel, which take half a billion instructions each time
 same_as_base()
 {
 	local perf=${BASE_PERF:-}
 
 	[ -n "$perf" ] && [ -x "$perf" ] || return 0
 	for perf in "$BASE_PERF" "$PERF"; do
-		"$perf" script --ns --show-task-events --show-mmap-events --show-lost-events \
-			-F -sym,-symoff,-dso -i "$1" >"${perf//\//_}.out" 2>"${perf//\//_}.err" ||
+		"$perf" script --kallsyms /dev/null --ns --show-task-events --show-mmap-events \
+			--show-lost-events -F -sym,-symoff,-dso -i "$1" >"${perf//\//_}.out" 2>"${perf//\//_}.err" ||
 			fail "$perf script failed: $(tail -n 3 "${perf//\//_}.err")"
 	done
 	[ -s "${PERF//\//_}.out" ] || fail "nothing was printed"

@@ -190,7 +190,7 @@ opens()
 {
 	local said
 
-	said=$("$BASE_PERF" script -i "$1" -F comm,pid,time 2>&1 >"$TMP/opened") || {
+	said=$(other_perf script -i "$1" -F comm,pid,time 2>&1 >"$TMP/opened") || {
 		echo "$said"
 		return 1
 	}
@@ -212,7 +212,7 @@ run_dead()
 
 dead_have_names()
 {
-	"$BASE_PERF" report -i "$1" --stdio -g none --no-children --sort comm,dso,sym \
+	other_perf report -i "$1" --stdio -g none --no-children --sort comm,dso,sym \
 		>"$TMP/report" 2>&1
 	sed -n '/^#/d; 1,40p' "$TMP/report"
 	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"

@@ -22,6 +22,13 @@ pause()
 	read -rt "$1" -u "$PERSISTENT_NEVER" _ || true
 }
 
+# other_perf script|report [OPTION...]: a perf that knows nothing of what wrote the file reads
+# it, without symbols of the kernel. To read those takes it half a billion instructions each time.
+other_perf()
+{
+	"$BASE_PERF" "$1" --kallsyms /dev/null "${@:2}"
+}
+
 # check NAME FUNCTION...: in a subshell, with -e. What takes long is told. CHECK_ONLY: the
 # FUNCTION that is tried alone, or a word behind it.
 check()
