@@ -2,7 +2,7 @@
 # Perf flight recorder: a patch series for Linux 6.12 and its perf. 'make help' lists the commands.
 
 VM := tools/testing/vm
-export VARIANT SMP MEM ACCEL ICOUNT ASLR TIMEOUT MINUTES BISECT TOPIC JOBS CROSS PER MARKS
+export BASE VARIANT SMP MEM ACCEL ICOUNT ASLR TIMEOUT MINUTES BISECT TOPIC JOBS CROSS PER MARKS
 # Taken to the letter: a $ in them is the shell's, not make's.
 override export CMD := $(value CMD)
 override export APPEND := $(value APPEND)
@@ -12,6 +12,7 @@ export TOP := $(CURDIR)
 help:
 	@sed -n 's/^#: //p' Makefile
 
+#: All of these take BASE=7.3, for that series of kernels in place of 6.12.
 #: make run      set-up, build, then the main job in the VM: a story with a report at its end
 run: set-up
 	@$(VM)/build.sh all patched

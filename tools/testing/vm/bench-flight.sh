@@ -36,7 +36,7 @@ export RUNS=${RUNS:-5} PROCESSES=${PROCESSES:-2000} DUMPS=${DUMPS:-200}
 export PARTS=${PARTS:-resolved cpu gaps signal self}
 VARIANTS=(base patched overwrite)
 FLIGHT=$BUILD/patched/bin/perf
-BASE=$BUILD/base/bin/perf
+BASE_PERF=$BUILD/base/bin/perf
 WORK=/tmp/bench
 CLOSES=(-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000')
 pid=
@@ -67,7 +67,7 @@ start_keeping()
 	case $variant in
 	base)
 		# -v prints when it has started; it is ready for dumps a little later
-		start 'mmap size' "$BASE" record -v -a -o "$WORK/d" --overwrite \
+		start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" --overwrite \
 			--switch-output=signal -m "${size}K" "$@"
 		sleep 3 ;;
 	patched)
@@ -126,7 +126,7 @@ build()
 # Percentage of the user samples of exited processes; [PID]: of that process
 resolved()
 {
-	"$BASE" script -i "$1" -F comm,pid,ip,sym,dso 2>/dev/null | python3 -c '
+	"$BASE_PERF" script -i "$1" -F comm,pid,ip,sym,dso 2>/dev/null | python3 -c '
 import os, re, sys
 line_of = re.compile(r"^\s*(.*?)\s+(\d+)\s+[0-9a-f]+ .*\((.*)\)$")
 n = bad = 0
@@ -152,7 +152,7 @@ part_resolved()
 			dump "$variant"
 			echo "$variant build $(resolved "$dump")"
 			rm -f "$dump"*
-			"$BASE" test -w noploop 5 &
+			"$BASE_PERF" test -w noploop 5 &
 			long=$!
 			wait $long
 			dump "$variant"
@@ -186,7 +186,7 @@ part_cpu()
 	for ((i = 0; i < RUNS; i++)); do
 		for variant in "${VARIANTS[@]}"; do
 			if [ "$variant" = base ]; then
-				start 'mmap size' "$BASE" record -v -a -o "$WORK/d" "${CLOSES[@]}"
+				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" "${CLOSES[@]}"
 				sleep 3
 			else
 				start_keeping "$variant" 4096 "${CLOSES[@]}"
@@ -220,7 +220,7 @@ part_signal()
 # 0 if a dump has no gap in the numbers, else 100
 gap()
 {
-	"$BASE" script -i "$1" -F trace 2>/dev/null | python3 -c '
+	"$BASE_PERF" script -i "$1" -F trace 2>/dev/null | python3 -c '
 import re, sys
 numbers = [int(x, 16) for x in re.findall(r"fd: 0x([0-9a-f]+)", sys.stdin.read())]
 gaps = sum(b != a + 1 for a, b in zip(numbers, numbers[1:]))
@@ -249,7 +249,7 @@ part_gaps()
 # Window in ms and percentage of samples of $pid
 window_and_own()
 {
-	"$BASE" script -i "$1" -F pid,time --ns 2>/dev/null | awk -v pid="$pid" '
+	"$BASE_PERF" script -i "$1" -F pid,time --ns 2>/dev/null | awk -v pid="$pid" '
 		{ sub(":", "", $2); if (!n++ || $2 < oldest) oldest = $2
 		  if ($2 > newest) newest = $2; own += $1 == pid }
 		END { printf "%.0f %.3f\n", 1000 * (newest - oldest), n ? 100 * own / n : 0 }'
@@ -261,7 +261,7 @@ part_self()
 	for ((i = 0; i < RUNS; i++)); do
 		for variant in "${VARIANTS[@]}"; do
 			if [ "$variant" = base ]; then
-				start 'mmap size' "$BASE" record -v -a -o "$WORK/d" "${calls[@]}"
+				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" "${calls[@]}"
 				sleep 3
 			else
 				start_keeping "$variant" 8192 "${calls[@]}"

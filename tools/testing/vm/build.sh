@@ -32,7 +32,9 @@ umask 022
 # The pristine tree, unpacked once for each version of Debian's package.
 unpack()
 {
-	local tarball=/usr/src/linux-source-6.12.tar.xz stamp
+	local tarball=/usr/src/linux-source-$BASE.tar.xz stamp
+	# What another release of Debian has is fetched, not installed: see deps.sh.
+	[ "$BASE" = 6.12 ] || tarball=$BUILD/source/${tarball##*/}
 	[ -f "$tarball" ] || die "$tarball is missing: run 'make deps' first"
 	stamp=$(stat -c '%s %Y' "$tarball")
 	if [ "$(cat "$BUILD/base/.unpacked" 2>/dev/null)" = "$stamp" ]; then
@@ -44,8 +46,8 @@ unpack()
 	mkdir -p "$BUILD/base"
 	tar -C "$BUILD/base" -xf "$tarball" ||
 		die "$tarball cannot be unpacked: if the disk is not full, it is damaged:" \
-		    "apt-get install --reinstall linux-source-6.12"
-	mv "$BUILD/base/linux-source-6.12" "$BUILD/base/src"
+		    "apt-get install --reinstall linux-source-$BASE"
+	mv "$BUILD/base/linux-source-$BASE" "$BUILD/base/src"
 	printf '%s\n' "$stamp" >"$BUILD/base/.unpacked"
 }
 

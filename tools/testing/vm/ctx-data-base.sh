@@ -6,18 +6,18 @@
 set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
-export TEST_PMU_MODULE=$TOP/build/$VARIANT/test_modules/perf_test_pmu.ko
+export TEST_PMU_MODULE=$BUILD/$VARIANT/test_modules/perf_test_pmu.ko
 
 per_process_is_whole()
 {
-	"$TOP/build/patched/selftests/perf_ctx_data" -t per_process
+	"$BUILD/patched/selftests/perf_ctx_data" -t per_process
 }
 
 # All samples are there, nearly all are short, and no frame is somebody else's.
 system_wide_is_shorter()
 {
 	local text
-	text=$("$TOP/build/patched/selftests/perf_ctx_data" -t system_wide 2>&1)
+	text=$("$BUILD/patched/selftests/perf_ctx_data" -t system_wide 2>&1)
 	echo "$text"
 	grep -q '^not ok 1 ctx_data.system_wide' <<<"$text" &&
 		grep -qE 'system-wide: [0-9]+ samples, .* [1-9][0-9]* later$' <<<"$text" &&

@@ -5,6 +5,9 @@
 # Does nothing, and needs neither root nor the network, when none is missing.
 # Adds Debian's security suite to apt's sources where the kernel's source is not in them.
 #
+# BASE=7.3 also fetches the source of that series, which no Debian has but the backports of
+# Debian 13, with lists of its own: those of the machine stay as they are.
+#
 # usage: deps.sh [--list]
 #        deps.sh fleet     what the suites fleet.* of make torture run, in build/fleet
 set -euo pipefail
@@ -92,6 +95,42 @@ fetch_pprof_format()
 		say "pprof-format could not be fetched: profiles are not read with it"
 }
 
+# The source of a newer series of kernels, in build/SERIES/source
+fetch_source()
+{
+	local series=${BASE:-6.12} dir name uri key='' apt
+	name=linux-source-$series
+	dir=${TOP:+$TOP/build/$series/source}
+	if [ "$series" = 6.12 ] || [ -z "$dir" ] || [ -f "$dir/$name.tar.xz" ]; then
+		return 0
+	fi
+	read -r _ uri < <(debian_lists | grep -E '^[a-z]+ .*/debian/?$') || {
+		say "apt has no mirror of Debian among its sources to fetch $name from"
+		return 1
+	}
+	rm -rf "$dir"
+	mkdir -p "$dir"/{lists,cache/archives}/partial
+	[ ! -f /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+		key='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] '
+	echo "deb $key$uri trixie-backports main" >"$dir/sources.list"
+	apt=(apt-get -qq -o "Dir::Etc::SourceList=$dir/sources.list"
+		-o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$dir/lists"
+		-o "Dir::Cache=$dir/cache" -o "APT::Sandbox::User=$(id -un)")
+	say "fetching $name from trixie-backports"
+	if ! "${apt[@]}" -o APT::Update::Error-Mode=any update ||
+	   ! (cd "$dir" && "${apt[@]}" download "$name"); then
+		say "$name could not be fetched, see above: check the network, then run" \
+		    "'make deps BASE=$series' again"
+		return 1
+	fi
+	# It has its name at the end only.
+	mkdir "$dir/new"
+	dpkg-deb --fsys-tarfile "$dir/$name"_*.deb |
+		tar -x -C "$dir/new" --strip-components=3 "./usr/src/$name.tar.xz"
+	mv "$dir/new/$name.tar.xz" "$dir"
+	rm -rf "$dir"/*.deb "$dir"/{lists,cache,new,sources.list}
+}
+
 # packages_of_fleet: those to unpack. apt-get names what is not installed here.
 packages_of_fleet()
 {
@@ -147,6 +186,14 @@ debian_lists()
 		'Created-By: Packages' 'Origin: Debian' 2>/dev/null | sort -u
 }
 
+# What is not installed
+fetch_others()
+{
+	fetch_promtool
+	fetch_pprof_format
+	fetch_source
+}
+
 # The kernel's source can be in the security suite alone, which not every machine has among
 # its sources: what debootstrap made has not. It is then added, from the mirror that the
 # machine has for the rest of Debian, in a file of its own; if that mirror has none, the file
@@ -197,8 +244,7 @@ for p in "${want[@]}"; do
 	hard+=("$p")
 done
 if [ ${#hard[@]} = 0 ]; then
-	fetch_promtool
-	fetch_pprof_format
+	fetch_others
 	exit 0
 fi
 
@@ -246,6 +292,7 @@ for p in "${hard[@]}"; do
 	fi
 done
 if [ ${#install[@]} = 0 ]; then
+	fetch_others
 	exit 0
 fi
 say "installing ${#install[@]} packages: ${install[*]}"
@@ -255,6 +302,5 @@ if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-reco
 	    "(about 3 GB), then run 'make deps' again"
 	exit 1
 fi
-fetch_promtool
-fetch_pprof_format
+fetch_others
 say "done"

@@ -9,7 +9,7 @@
 set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
-PERF=$TOP/build/$VARIANT/bin/perf
+PERF=$BUILD/$VARIANT/bin/perf
 HERE=$TOP/tools/testing/vm
 DIR=$(mktemp -d)
 trap 'rm -rf "$DIR"' EXIT

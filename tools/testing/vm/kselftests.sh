@@ -11,7 +11,7 @@
 # usage: kselftests PROGRAM...
 #        KSELFTEST_LIMIT=SECONDS for each; KSELFTEST_DIR=where they are
 set -uo pipefail
-DIR=${KSELFTEST_DIR:-$TOP/build/patched/selftests}
+DIR=${KSELFTEST_DIR:-$BUILD/patched/selftests}
 LIMIT=$((${KSELFTEST_LIMIT:-$((180 + ${TORTURE_SECS:-0}))} * ${SLACK:-1}))
 bad=0
 cd "$DIR" || exit 1

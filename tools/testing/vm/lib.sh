@@ -4,12 +4,20 @@
 # Common functions of the scripts of the test machine. Sourced, not run.
 
 TOP=$(cd "${BASH_SOURCE[0]%/*}/../../.." && pwd -P)
-export TOP
-# shellcheck disable=SC2034 # the sourcing scripts use it
+# The series of kernels that all of this is for: 6.12, or one that has hooks in patches/. What
+# is built for that one lies in a folder of its own.
+BASE=${BASE:-6.12}
 BUILD=$TOP/build
+[ "$BASE" = 6.12 ] || BUILD+=/$BASE
+export TOP BASE BUILD
 JOBS=${JOBS:-$(nproc)}
 # shellcheck disable=SC2034 # the sourcing scripts use it
 VARIANTS=(base patched debug)
+
+[ "$BASE" = 6.12 ] || [ -d "$TOP/patches/$BASE" ] || {
+	echo "BASE=$BASE: there are 6.12$(cd "$TOP/patches" && printf ', %s' [0-9]*.[0-9]*)" >&2
+	exit 2
+}
 
 say()
 {

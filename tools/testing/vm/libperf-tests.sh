@@ -7,7 +7,7 @@
 set -euo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "$TOP/tools/testing/vm/tap.sh"
-DIR=$TOP/build/patched/libperf
+DIR=$BUILD/patched/libperf
 
 test_snapshot()
 {

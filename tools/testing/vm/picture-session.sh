@@ -11,9 +11,9 @@ set -euo pipefail
 
 install_programs()
 {
-	mount --bind "$TOP/build/patched" /usr/local
+	mount --bind "$BUILD/patched" /usr/local
 	mount -t tmpfs srv /srv
-	cp "$TOP/build/vm/shopd" /srv
+	cp "$BUILD/vm/shopd" /srv
 	export PATH=/usr/local/bin:/srv:/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv
 	export PERF_EXEC_PATH=/usr/local/libexec/perf-core
 	unset TOP

@@ -203,7 +203,7 @@ fuzzer()
 	local seed=$RANDOM
 	until is_over; do
 		# Ignore the ratios of successful calls: here some calls must fail.
-		timeout 300 "$TOP/build/patched/selftests/perf_fuzz" -b -s $((seed++)) -e 1 \
+		timeout 300 "$BUILD/patched/selftests/perf_fuzz" -b -s $((seed++)) -e 1 \
 			-n 100 >"$WORK/fuzz.log" 2>&1
 		if grep -q '^ok 1 ' "$WORK/fuzz.log"; then
 			count epochs

@@ -4,7 +4,7 @@
 # What the stories of 'make run' share: how they are told, and the program with a hot function. To
 # be sourced where TOP is set.
 
-export HOT=$TOP/build/vm/story-hot
+export HOT=$BUILD/vm/story-hot
 HOT_FUNCTION=story_hot_function
 
 # On the host

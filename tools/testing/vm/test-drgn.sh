@@ -24,7 +24,7 @@ SCRIPT=$TOP/tools/perf/examples/flight/vmcore-blackbox.py
 PYTHON=/usr/bin/python3
 VARIANT=${VARIANT:-patched}
 VMLINUX=$BUILD/$VARIANT/kernel/vmlinux
-BASE=$BUILD/base/bin/perf
+BASE_PERF=$BUILD/base/bin/perf
 PERF=$BUILD/patched/bin/perf
 MARKERS=4000
 # No ACPI tells the guest where to put the address of VMCOREINFO.
@@ -52,7 +52,7 @@ has_sessions()
 start_recorder()
 {
 	mkfifo "/tmp/$1.control" "/tmp/$1.ack"
-	"$BASE" record -q -a -e task:task_rename -e cpu-clock/freq=200/ -o "/tmp/$1.data" \
+	"$BASE_PERF" record -q -a -e task:task_rename -e cpu-clock/freq=200/ -o "/tmp/$1.data" \
 		--control "fifo:/tmp/$1.control,/tmp/$1.ack" "${@:2}" &
 	timeout 60 bash -c "echo ping >/tmp/$1.control && read -r _ </tmp/$1.ack"
 }
@@ -86,7 +86,7 @@ has_died()
 dump()
 {
 	local vm
-	cp "$BASE" "$OUT/looper"
+	cp "$BASE_PERF" "$OUT/looper"
 	CMD="$TOP/tools/testing/vm/${0##*/} guest" VARIANT=$VARIANT SMP=2 MEM=512M KASLR=1 \
 		ICOUNT='' ACCEL=single APPEND="$PARAMS" CONSOLE=$OUT/console \
 		QEMU_EXTRA="-device vmcoreinfo -qmp unix:$OUT/qmp,server=on,wait=off" \
@@ -116,7 +116,7 @@ recovers_by_itself()
 	local kept=$OUT/perf.data.by-itself
 	"$PERF" data recover -q -f --session kept -o "$kept" "$OUT/vmcore" &&
 		numbers_of "$kept" | diff - <(seq 0 $((MARKERS - 1))) || return 1
-	"$BASE" script -i "$kept" -k "$VMLINUX" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
+	"$BASE_PERF" script -i "$kept" -k "$VMLINUX" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
 	jq -r '.messages[]' "$kept.json" >"$OUT/messages"
 	grep -m1 -E ' [0-9a-f]+ __set_task_comm' "$OUT/text" &&
 		grep 'sysrq: Trigger a crash$' "$OUT/messages"
@@ -159,7 +159,7 @@ file_of()
 # numbers_of FILE: those of the markers, in the order of their records
 numbers_of()
 {
-	"$BASE" script -G -i "$1" -F event,trace 2>"$OUT/complaints" |
+	"$BASE_PERF" script -G -i "$1" -F event,trace 2>"$OUT/complaints" |
 		sed -nE 's/.*task_rename:.* newcomm=marker-([0-9]+) .*/\1/p'
 }
 
@@ -183,7 +183,7 @@ has_markers()
 
 build_id()
 {
-	"$BASE" buildid-list -i "$1"
+	"$BASE_PERF" buildid-list -i "$1"
 }
 
 # Task, mapping and build-id come from the dump alone.
@@ -191,9 +191,9 @@ names_program()
 {
 	local file
 	file=$(file_of 512) || return 1
-	"$BASE" script -i "$file" -F comm,ip,sym,dso -G >"$OUT/text" 2>"$OUT/complaints"
+	"$BASE_PERF" script -i "$file" -F comm,ip,sym,dso -G >"$OUT/text" 2>"$OUT/complaints"
 	grep -m1 -E "^ *looper +[0-9a-f]+ noploop \\($OUT/looper\\)" "$OUT/text" &&
-		"$BASE" script -i "$file" --show-mmap-events 2>/dev/null |
+		"$BASE_PERF" script -i "$file" --show-mmap-events 2>/dev/null |
 			grep -F "<$(build_id "$OUT/looper")>" | grep -m1 -E "r-xp $OUT/looper$"
 }
 
@@ -202,7 +202,7 @@ names_kernel()
 {
 	local file
 	file=$(file_of 4096) || return 1
-	"$BASE" script -i "$file" "$@" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
+	"$BASE_PERF" script -i "$file" "$@" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
 	grep -m1 -E '^\s+[0-9a-f]+ __set_task_comm' "$OUT/text"
 }
 

@@ -8,7 +8,7 @@
 set -uo pipefail
 
 n=0 bad=0
-names=$("$TOP/build/patched/selftests/incident" 2>&1 | sed -n 's/^\tNAME: //p')
+names=$("$BUILD/patched/selftests/incident" 2>&1 | sed -n 's/^\tNAME: //p')
 for name in $names; do
 	n=$((n + 1))
 	if grep -q "^\`\`$name\`\`[: ]" "$1"; then

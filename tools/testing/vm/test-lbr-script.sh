@@ -10,7 +10,7 @@ set -uo pipefail
 SCRIPT=$TOP/tools/testing/selftests/perf_events/lbr_call_stacks.sh
 DIR=$(mktemp -d)
 trap 'rm -rf "$DIR"' EXIT
-LBR_CHAIN=$TOP/build/patched/selftests/lbr_chain
+LBR_CHAIN=$BUILD/patched/selftests/lbr_chain
 REAL_PERF=$(command -v perf)
 export LBR_CHAIN REAL_PERF
 

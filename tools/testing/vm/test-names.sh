@@ -22,7 +22,7 @@ PARAMS=(
 	perf_persistent=box:cpu-clock:1M@box
 )
 MODULE=$BUILD/patched/test_modules/perf_stall.ko
-BASE=$BUILD/base/bin/perf
+BASE_PERF=$BUILD/base/bin/perf
 HOT_FUNCTION=story_hot_function
 
 # The child that keeps the notes listens to changes before it stores the first note.
@@ -189,7 +189,7 @@ recovers_box()
 # samples OPTION...: of the recording, without what perf complains of
 samples()
 {
-	if ! "$BASE" script -i /tmp/box.data "$@" >/tmp/samples 2>/tmp/complaints ||
+	if ! "$BASE_PERF" script -i /tmp/box.data "$@" >/tmp/samples 2>/tmp/complaints ||
 	   [ ! -s /tmp/samples ]; then
 		head /tmp/complaints
 		head -n 60 /tmp/box.data.json
@@ -217,7 +217,7 @@ reads_added_events()
 {
 	perf data recover -f -o /tmp/other.data --session other --last "$1" || return 1
 	ls /tmp/other.data*
-	"$BASE" script -i /tmp/other.data -F event,trace >/tmp/samples 2>/tmp/complaints
+	"$BASE_PERF" script -i /tmp/other.data -F event,trace >/tmp/samples 2>/tmp/complaints
 	grep -m3 -E 'sched:sched_process_exit: *comm=[a-z]' /tmp/samples ||
 		{ head /tmp/complaints /tmp/samples; return 1; }
 }
@@ -225,7 +225,7 @@ reads_added_events()
 # It is not loaded in this boot.
 names_module()
 {
-	"$BASE" buildid-cache -a "$MODULE" && samples -F ip,sym,dso -G || return 1
+	"$BASE_PERF" buildid-cache -a "$MODULE" && samples -F ip,sym,dso -G || return 1
 	grep -m1 -E ' stall_(spin|preempt)(\.[a-z0-9.]+)? \(.*perf_stall' /tmp/samples ||
 		{ grep -m5 perf_stall /tmp/samples; return 1; }
 }

@@ -35,7 +35,7 @@ guest_view()
 	# shellcheck disable=SC2016 # for the guest's shell
 	CMD='set -e; [ "$(id -u)" = 0 ]; [ "$PWD" = /tmp ]; [ -z "$(ls -A /tmp)" ]
 		echo x >/tmp/x; ! touch /usr/x 2>/dev/null; cmp "$TOP/Makefile" "$TOP/Makefile"
-		perf_path=$(command -v perf); [ "$perf_path" = "$TOP/build/patched/bin/perf" ]
+		perf_path=$(command -v perf); [ "$perf_path" = "$BUILD/patched/bin/perf" ]
 		echo "$(nproc)" >"$OUT/from-guest"; echo to-stderr >/dev/stderr
 		echo "BUG: said by a command"; echo "WARNING: said to kmsg" >/dev/kmsg; exit 7' \
 		SMP=3 expect 7 '^to-stderr$' && [ "$(cat "$marker")" = 3 ]
@@ -88,7 +88,7 @@ expected_seen()
 leak_seen()
 {
 	# shellcheck disable=SC2016 # for the guest's shell
-	VARIANT=debug CMD='insmod "$TOP/build/debug/kernel/samples/kmemleak/kmemleak-test.ko"' \
+	VARIANT=debug CMD='insmod "$BUILD/debug/kernel/samples/kmemleak/kmemleak-test.ko"' \
 		expect 99 'kmemleak'
 }
 

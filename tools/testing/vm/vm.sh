@@ -126,6 +126,8 @@ make_initrd()
 		TERM=${TERM:-dumb}
 		LANG=C
 		TOP=$TOP
+		BASE=$BASE
+		BUILD=$BUILD
 		VARIANT=$VARIANT
 		ACCEL=$ACCEL
 		SMP=$SMP
