@@ -389,7 +389,10 @@ void perf_blackbox_fill_session(struct perf_blackbox_session *session,
 
 static void perf_blackbox_name_event(struct perf_event *event, struct perf_blackbox_event *entry)
 {
-	strscpy_pad(entry->pmu, event->pmu->name ?: "", sizeof(entry->pmu));
+	struct pmu *pmu = READ_ONCE(event->pmu);
+
+	/* A PMU may go before its events. */
+	strscpy_pad(entry->pmu, pmu && pmu->name ? pmu->name : "", sizeof(entry->pmu));
 	memset(entry->name, 0, sizeof(entry->name));
 #ifdef CONFIG_EVENT_TRACING
 	if (event->tp_event)

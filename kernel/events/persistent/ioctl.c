@@ -132,7 +132,7 @@ static u32 perf_persistent_info_flags(struct perf_persistent_event *pe)
 		flags |= PERF_PERSISTENT_INFO_TASK;
 	if (READ_ONCE(event->prog))
 		flags |= PERF_PERSISTENT_INFO_BPF;
-	if (has_addr_filter(event) && !list_empty_careful(&event->addr_filters.list))
+	if (!list_empty_careful(&event->addr_filters.list))
 		flags |= PERF_PERSISTENT_INFO_FILTER;
 #ifdef CONFIG_CGROUP_PERF
 	if (event->cgrp)

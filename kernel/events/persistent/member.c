@@ -364,7 +364,7 @@ static int perf_persistent_check_buffer(struct perf_event *event, struct perf_bu
 	if (perf_rb_sealed(rb))
 		return perf_persistent_refuse(-EBUSY, "the buffer is that of another session");
 
-	if (!atomic_read(&event->mmap_count))
+	if (!perf_event_is_mapped(event))
 		return perf_persistent_refuse(-EINVAL, "the buffer's own event is no member");
 
 	if (!rb->nr_pages || !rb->overwrite || rb_has_aux(rb))
@@ -392,7 +392,7 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 
 	if (!shared) {
 		/* The last mapping is gone: perf_mmap_put() is about to detach the buffer. */
-		if (!atomic_read(&rb->mmap_count))
+		if (!perf_rb_is_mapped(rb))
 			return -EAGAIN;
 
 		err = perf_persistent_check_buffer(pe->event, rb);
@@ -426,7 +426,7 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	}
 
 	err = -EAGAIN;
-	if (!atomic_inc_not_zero(&rb->mmap_count))
+	if (!perf_rb_get_mmap(rb))
 		goto err_memory;
 
 	if (shared) {
@@ -479,7 +479,7 @@ static int perf_persistent_adopt_buffer(struct perf_persistent_event *pe,
 		perf_rb_seal(rb);
 	}
 
-	atomic_inc(&event->mmap_count);
+	perf_event_get_mmap(event);
 	/* For perf_persistent_may_read(), which looks for other members of a buffer */
 	WRITE_ONCE(pe->rb, ring_buffer_get(event));
 	return 0;

@@ -59,7 +59,7 @@ static const char * const perf_persistent_note_names[] = {
  */
 bool perf_persistent_woken(atomic_t *told, atomic_t *again, int count, poll_table *wait)
 {
-	bool waits = !poll_does_not_wait(wait), epoll, repeat;
+	bool waits = wait && wait->_qproc, epoll, repeat;
 
 	epoll = poll_requested_events(wait) & (EPOLLONESHOT | EPOLLET);
 	/* At most twice. */

@@ -133,8 +133,7 @@ static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsi
 
 static vm_fault_t perf_persistent_fault(struct vm_fault *vmf)
 {
-	struct file *file = vmf->vma->vm_file;
-	struct perf_persistent_consumer *consumer = file->private_data;
+	struct perf_persistent_consumer *consumer = vmf->vma->vm_file->private_data;
 	struct page *page;
 
 	if (vmf->flags & FAULT_FLAG_WRITE)
@@ -145,9 +144,6 @@ static vm_fault_t perf_persistent_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 
 	get_page(page);
-	/* The same for all files of this event, see perf_mmap_fault(). */
-	page->mapping = file->f_mapping;
-	page->index = vmf->pgoff;
 	vmf->page = page;
 	return 0;
 }

@@ -114,7 +114,7 @@ static ssize_t session_cpus_show(struct perf_persistent_session *s, char *page)
 		}
 	}
 
-	len = cpumap_print_to_pagebuf(true, page, cpus);
+	len = sysfs_emit(page, "%*pbl\n", cpumask_pr_args(cpus));
 	free_cpumask_var(cpus);
 	return len;
 }
