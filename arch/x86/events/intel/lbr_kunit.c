@@ -3,7 +3,7 @@
  * KUnit tests of LBR call stacks, on simulated registers
  *
  * lbr.c is compiled a second time, into this file, with another x86_pmu, other per-CPU
- * data and other registers: what it reads and writes by rdmsrl(), wrmsrl(), xsaves() and
+ * data and other registers: what it reads and writes by rdmsrq(), wrmsrq(), xsaves() and
  * xrstors() is struct sim_lbr of the simulated CPU that "runs" the test. All of its
  * global names get a prefix, so that the kernel's own lbr.c is left alone.
  *
@@ -82,6 +82,7 @@
 #include <asm/cpu_device_id.h>
 #include <asm/fpu/xstate.h>
 #include <asm/intel_ds.h>
+#include <asm/microcode.h>		/* has cpuid() */
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
@@ -115,10 +116,14 @@ static void sim_xsaves(struct xregs_state *xsave, u64 mask);
 static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 
 #undef rdmsrl
+#undef rdmsrq
 #undef wrmsrl
+#undef wrmsrq
 #undef wrmsrl_safe
+#undef wrmsrq_safe
 #undef static_cpu_has
 #undef boot_cpu_has
+#undef cpu_feature_enabled
 #undef this_cpu_ptr
 #undef per_cpu_ptr
 #undef smp_processor_id
@@ -129,11 +134,17 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #undef pr_cont
 #undef __init
 #undef EXPORT_SYMBOL_GPL
-#define rdmsrl(msr, val)		((val) = sim_rdmsr(msr))
-#define wrmsrl(msr, val)		sim_wrmsr(msr, val)
-#define wrmsrl_safe(msr, val)		({ sim_wrmsr(msr, val); 0; })
+#define rdmsrq(msr, val)		((val) = sim_rdmsr(msr))
+#define wrmsrq(msr, val)		sim_wrmsr(msr, val)
+#define wrmsrq_safe(msr, val)		({ sim_wrmsr(msr, val); 0; })
+/* Their names until Linux 6.15 */
+#define rdmsrl				rdmsrq
+#define wrmsrl				wrmsrq
+#define wrmsrl_safe			wrmsrq_safe
+#define native_read_msr(msr)		sim_rdmsr(msr)
 #define static_cpu_has(feature)		sim_has(feature)
 #define boot_cpu_has(feature)		sim_has(feature)
+#define cpu_feature_enabled(feature)	sim_has(feature)
 #define this_cpu_ptr(...)		sim_cpuc(sim_processor_id())
 #define per_cpu_ptr(...)		sim_cpuc_of(__VA_ARGS__)
 #define smp_processor_id()		sim_processor_id()

@@ -82,20 +82,20 @@ static bool lbr_snapshot_is_user_call(u64 from, u64 to)
 static bool lbr_snapshot_read(struct perf_branch_stack *stack)
 {
 	unsigned int depth = min_t(unsigned int, x86_pmu.lbr_nr, MAX_LBR_ENTRIES);
-	bool arch = static_cpu_has(X86_FEATURE_ARCH_LBR);
+	bool arch = boot_cpu_has(X86_FEATURE_ARCH_LBR);
 	u64 from, to, tos = 0, nr = 0;
 	unsigned int i, idx;
 
 	/* With Arch LBR, the first register has the latest entry. */
 	if (!arch)
-		rdmsrl(x86_pmu.lbr_tos, tos);
+		tos = native_read_msr(x86_pmu.lbr_tos);
 
 	for (i = 0; i < depth; i++) {
 		idx = arch ? i : (tos - i) & (x86_pmu.lbr_nr - 1);
-		rdmsrl(x86_pmu.lbr_from + idx, from);
+		from = native_read_msr(x86_pmu.lbr_from + idx);
 		if (!from)
 			break;
-		rdmsrl(x86_pmu.lbr_to + idx, to);
+		to = native_read_msr(x86_pmu.lbr_to + idx);
 		from = lbr_snapshot_from(from);
 		/* The upper bits are cycles: see intel_pmu_lbr_read_64(). */
 		if (x86_pmu.lbr_to_cycles)
