@@ -232,8 +232,8 @@ fast_fill(u64 *p, u64 type, struct perf_event *event, struct perf_event *out,
 		header->misc = PERF_RECORD_MISC_KERNEL;
 		ip = hit.regs->ip;
 	} else {
-		header->misc = perf_misc_flags(hit.regs);
-		ip = perf_instruction_pointer(hit.regs);
+		header->misc = perf_event_misc(event, hit.regs);
+		ip = perf_event_ip(event, hit.regs);
 	}
 
 	if (type & PERF_SAMPLE_IDENTIFIER)
@@ -571,7 +571,8 @@ static __always_inline void fast_entry_update(struct trace_entry *entry, u16 typ
 #ifdef CONFIG_PREEMPT_RT
 	rare |= softirq_count();
 #endif
-	if (unlikely(rare || test_tsk_need_resched(curr) || test_preempt_need_resched())) {
+	if (unlikely(rare || perf_need_resched(curr) || test_preempt_need_resched()) ||
+	    !IS_ENABLED(CONFIG_TRACE_IRQFLAGS_SUPPORT)) {
 		perf_trace_buf_update(entry, type);
 		return;
 	}
@@ -579,9 +580,7 @@ static __always_inline void fast_entry_update(struct trace_entry *entry, u16 typ
 	entry->type = type;
 	entry->preempt_count = pc;
 	entry->pid = curr->pid;
-	if (!IS_ENABLED(CONFIG_TRACE_IRQFLAGS_SUPPORT))
-		entry->flags = TRACE_FLAG_IRQS_NOSUPPORT;
-	else if (likely(!irqs_disabled()))
+	if (likely(!irqs_disabled()))
 		entry->flags = 0;
 	else
 		entry->flags = TRACE_FLAG_IRQS_OFF;
