@@ -129,14 +129,14 @@ DEFINE_MUTEX(perf_persistent_lock);
  *
  * Context: any; the result may change only from false to true.
  * Return: true if the event follows tasks, and all of them have gone, or a cgroup that was
- * removed.
+ * removed; or if its PMU has gone.
  */
 bool perf_persistent_gone(struct perf_persistent_event *pe)
 {
 	/* D, matches C: see Ordering */
 	unsigned int attached = smp_load_acquire(&pe->event->attach_state);
 
-	if (perf_persistent_cgroup_gone(pe))
+	if (perf_persistent_cgroup_gone(pe) || perf_event_is_revoked(pe->event))
 		return true;
 
 	/* An event that follows a task never returns to its context. */
