@@ -4,6 +4,7 @@
  */
 #include "builtin.h"
 
+#include "util/base-api.h"
 #include "util/debug.h"
 #include "util/evlist.h"
 #include "util/evsel.h"
@@ -293,7 +294,7 @@ static char *event_name(struct perf_event_attr *attr)
 	if (!evsel)
 		return NULL;
 	name = strdup(evsel__name(evsel));
-	evsel__delete(evsel);
+	evsel__put(evsel);
 	return name;
 }
 
@@ -393,7 +394,7 @@ static int ctl__info(const char *name, bool json)
 		print_info_json(session, evlist);
 	else
 		print_info(session, evlist);
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	persistent_session__close(session);
 	return 0;
 }

@@ -32,6 +32,7 @@
 #include <internal/lib.h>
 #include <perf/event.h>
 #include <subcmd/parse-options.h>
+#include "../util/base-api.h"
 #include "../util/event.h"
 #include "../util/evlist.h"
 #include "../util/evsel.h"
@@ -189,7 +190,7 @@ static void session__delete(struct synth_session *s)
 			munmap(s->buffers[i].page, page_size + s->size);
 	}
 	free(s->buffers);
-	evlist__delete(s->evlist);
+	evlist__put(s->evlist);
 	persistent_session__close(s->ps);
 }
 
@@ -548,7 +549,7 @@ static int bench_fair(void)
 	       fair);
 	ring_store__delete(rs);
 	fair_store__delete(fs);
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 #include <linux/kernel.h>
 #include <linux/time64.h>
 #include <subcmd/parse-options.h>
+#include "../util/base-api.h"
 #include "../util/clockid.h"
 #include "../util/data.h"
 #include "../util/debug.h"
@@ -95,6 +96,7 @@ static int bench_tool__sample(const struct perf_tool *tool, union perf_event *ev
 {
 	return bench_tool__event(tool, event, sample, machine);
 }
+DEFINE_TOOL_SAMPLE(bench_tool__sample)
 
 static int measure(const char *path, struct stats *nsec, struct bench_tool *bt)
 {
@@ -105,7 +107,7 @@ static int measure(const char *path, struct stats *nsec, struct bench_tool *bt)
 
 	*bt = (struct bench_tool) { .nr_events = 0 };
 	perf_tool__init(&bt->tool, /*ordered_events=*/true);
-	bt->tool.sample = bench_tool__sample;
+	bt->tool.sample = bench_tool__sample__of_tool;
 	bt->tool.comm = bench_tool__event;
 	bt->tool.no_warn = true;
 

@@ -13,6 +13,7 @@
 #include "tests.h"
 #include "util/mmap.h"
 #include "util/snapshot-cover.h"
+#include "util/base-api.h"
 #include <errno.h>
 #include <linux/string.h>
 #include <perf/mmap.h>
@@ -62,13 +63,13 @@ static int push(struct mmap *map __maybe_unused, void *to, void *buf, size_t siz
 /* All buffers; the sum of what is new in them */
 static int dump(struct evlist *evlist, struct snapshot_cover *sum, struct pushed *pushed)
 {
-	int i, nr = evlist->core.nr_mmaps;
+	int i, nr = evlist__core(evlist)->nr_mmaps;
 	struct mmap *maps[nr];
 
 	memset(sum, 0, sizeof(*sum));
 	memset(pushed, 0, sizeof(*pushed));
 	for (i = 0; i < nr; i++)
-		maps[i] = &evlist->overwrite_mmap[i];
+		maps[i] = &evlist__overwrite_mmap(evlist)[i];
 
 	if (evlist__snapshot_bkw_mmap(evlist, maps, nr)) {
 		pr_debug("no buffer could be read\n");
@@ -123,7 +124,7 @@ static int check_size(struct evlist *evlist, int pages, bool fits)
 	char sbuf[STRERR_BUFSIZE];
 	int err;
 
-	if (evlist__open(evlist) < 0 || evlist__mmap(evlist, pages) < 0) {
+	if (evlist__open(evlist) < 0 || evlist__do_mmap(evlist, pages) < 0) {
 		pr_debug("cannot open or map the event: %s\n",
 			 str_error_r(errno, sbuf, sizeof(sbuf)));
 		return TEST_FAIL;
@@ -131,7 +132,7 @@ static int check_size(struct evlist *evlist, int pages, bool fits)
 	evlist__enable(evlist);
 	err = check_dumps(evlist, fits);
 	evlist__disable(evlist);
-	evlist__munmap(evlist);
+	evlist__do_munmap(evlist);
 	evlist__close(evlist);
 	return err;
 }
@@ -142,7 +143,6 @@ static int test__backward_snapshot(struct test_suite *test __maybe_unused,
 	struct parse_events_error parse_error;
 	struct record_opts opts = {
 		.target = {
-			.uid = UINT_MAX,
 			.uses_mmap = true,
 		},
 		.freq	      = 0,
@@ -159,6 +159,7 @@ static int test__backward_snapshot(struct test_suite *test __maybe_unused,
 		return TEST_FAIL;
 
 	snprintf(pid, sizeof(pid), "%d", getpid());
+	target__select_all_users(&opts.target);
 	opts.target.pid = pid;
 	opts.target.tid = pid;
 	if (evlist__create_maps(evlist, &opts.target) < 0)
@@ -178,7 +179,7 @@ static int test__backward_snapshot(struct test_suite *test __maybe_unused,
 	if (!ret)
 		ret = check_size(evlist, 1, false);
 out:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return ret;
 }
 

@@ -9,6 +9,7 @@
 #include "blackbox-scattered.h"
 #include "random-number.h"
 
+#include "util/base-api.h"
 #include "util/blackbox/find.h"
 #include "util/blackbox/formats.h"
 #include "util/blackbox/messages.h"
@@ -1235,6 +1236,7 @@ static int read_sample(const struct perf_tool *tool, union perf_event *event __m
 	thread__put(thread);
 	return 0;
 }
+DEFINE_TOOL_SAMPLE(read_sample)
 
 static int read_recording(const char *path, struct reader *reader)
 {
@@ -1243,7 +1245,7 @@ static int read_recording(const char *path, struct reader *reader)
 	int err;
 
 	perf_tool__init(&reader->tool, /*ordered_events=*/true);
-	reader->tool.sample = read_sample;
+	reader->tool.sample = read_sample__of_tool;
 	reader->tool.comm = perf_event__process_comm;
 	reader->tool.fork = perf_event__process_fork;
 	reader->tool.exit = perf_event__process_exit;
@@ -1255,7 +1257,7 @@ static int read_recording(const char *path, struct reader *reader)
 	err = perf_session__process_events(session);
 	if (!err && strcmp(perf_env__arch(&session->header.env), "x86"))
 		err = -EINVAL;
-	if (!err && session->evlist->core.nr_entries != 2)
+	if (!err && evlist__nr_entries(session->evlist) != 2)
 		err = -EINVAL;
 	if (!err && strcmp(evsel__name(evlist__first(session->evlist)), "cpu-clock"))
 		err = -EINVAL;

@@ -19,6 +19,7 @@
 #include <linux/perf_event.h>
 #include <linux/string.h>
 #include <internal/lib.h>
+#include "util/base-api.h"
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/evlist.h"
@@ -200,7 +201,7 @@ static int run(unsigned int comp_level, u64 bytes)
 				!sideband_store__knows(b.store->sideband, pid));
 	}
 	flight_recorder__delete(b.fr);
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	free(b.round);
 	signal(SIGUSR1, SIG_DFL);
 	return TEST_OK;

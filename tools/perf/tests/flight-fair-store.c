@@ -27,6 +27,7 @@
 #include <linux/perf_event.h>
 #include <linux/time64.h>
 #include <linux/zalloc.h>
+#include "util/base-api.h"
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/evlist.h"
@@ -178,7 +179,7 @@ static bool model__init(struct model *m, size_t size, u64 seed)
 static void model__exit(struct model *m)
 {
 	fair_store__delete(m->fs);
-	evlist__delete(m->evlist);
+	evlist__put(m->evlist);
 	free(m->round);
 }
 

@@ -27,6 +27,7 @@
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
 #include <linux/zalloc.h>
+#include "util/base-api.h"
 #include "util/cgroup.h"
 #include "util/debug.h"
 #include "util/event.h"
@@ -868,7 +869,7 @@ static void end_order(struct evlist *evlist)
 {
 	fold_order__delete(order);
 	order = NULL;
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	end();
 }
 

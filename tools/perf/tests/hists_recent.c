@@ -3,6 +3,7 @@
  * An entry is looked for first where its CPU was last seen: that saves the search,
  * gives the same entries as the search, and forgets entries that are deleted.
  */
+#include "util/base-api.h"
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/evlist.h"
@@ -51,26 +52,28 @@ static int add(struct evsel *evsel, struct machine *machine, u32 cpu, u32 pid, u
 		.period		= PERIOD,
 	};
 	struct hist_entry_iter iter = {
-		.evsel	= evsel,
 		.sample	= &sample,
 		.ops	= &hist_iter_normal,
 	};
 	struct addr_location al;
 	int err;
 
+	perf_sample__set_evsel(&sample, evsel);
+	hist_entry_iter__set_evsel(&iter, evsel);
 	addr_location__init(&al);
 	err = machine__resolve(machine, &al, &sample);
 	if (!err)
 		err = hist_entry_iter__add(&iter, &al, sysctl_perf_event_max_stack, NULL);
 	addr_location__exit(&al);
+	perf_sample__exit(&sample);
 	return err;
 }
 
-static void sort_by(const char *keys)
+static void sort_by(const char *keys, struct machine *machine)
 {
 	field_order = NULL;
 	sort_order = keys;
-	setup_sorting(NULL);
+	sorting__set_up(NULL, machine->env);
 }
 
 /* All entries of @hists, and whether each has this period */
@@ -104,7 +107,7 @@ static int check_search(struct evsel *evsel, struct machine *machine)
 {
 	struct hists *hists = evsel__hists(evsel);
 
-	sort_by("cpu");
+	sort_by("cpu", machine);
 	count_cmps(hists);
 	for (u32 cpu = 0; cpu < NR_SEEN; cpu++)
 		TEST_ASSERT_EQUAL("add", 0, add(evsel, machine, cpu, FAKE_PID_PERF1,
@@ -129,7 +132,7 @@ static int check_alternate(struct evsel *evsel, struct machine *machine)
 	static const u32 pids[] = { FAKE_PID_PERF1, FAKE_PID_BASH };
 	struct hists *hists = evsel__hists(evsel);
 
-	sort_by("pid");
+	sort_by("pid", machine);
 	for (int i = 0; i < 20; i++)
 		TEST_ASSERT_EQUAL("add", 0, add(evsel, machine, i / 2 % 2, pids[i % 2],
 						FAKE_IP_PERF_MAIN));
@@ -143,7 +146,7 @@ static int check_symbols(struct evsel *evsel, struct machine *machine)
 {
 	struct hists *hists = evsel__hists(evsel);
 
-	sort_by("cpu,sym");
+	sort_by("cpu,sym", machine);
 	for (u32 cpu = 0; cpu < 4; cpu++)
 		TEST_ASSERT_EQUAL("add", 0, add(evsel, machine, cpu, FAKE_PID_PERF1,
 						FAKE_IP_PERF_MAIN));
@@ -175,7 +178,7 @@ static int test__hists_recent(struct test_suite *test __maybe_unused, int subtes
 	if (!ret)
 		ret = check_symbols(evlist__first(evlist), machine);
 out:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	reset_output_field();
 	machines__exit(&machines);
 	return ret;

@@ -3,6 +3,7 @@
  * Records that lie, as a damaged recording has them: nothing is read before the
  * record, and nothing is written beyond what it goes into.
  */
+#include "base-api.h"
 #include "tests.h"
 #include "debug.h"
 #include "event.h"
@@ -29,6 +30,7 @@ static int check_sizes(struct evsel *evsel, union perf_event *event)
 	struct perf_sample sample;
 	u64 time;
 
+	perf_sample__init(&sample, /*all=*/true);
 	event->header.type = PERF_RECORD_EXIT;
 	for (u16 size = sizeof(event->header); size < least; size += sizeof(u64)) {
 		event->header.size = size;
@@ -46,6 +48,7 @@ static int check_sizes(struct evsel *evsel, union perf_event *event)
 	TEST_ASSERT_EQUAL("its time", 2, (int)sample.time);
 	TEST_ASSERT_EQUAL("its CPU", 5, (int)sample.cpu);
 	TEST_ASSERT_EQUAL("its id", 3, (int)sample.id);
+	perf_sample__exit(&sample);
 	return TEST_OK;
 }
 
@@ -73,7 +76,7 @@ static int test__short_record(struct test_suite *test __maybe_unused, int subtes
 
 	munmap(pages, 2 * page_size);
 out_delete:
-	evsel__delete(evsel);
+	evsel__put(evsel);
 	return ret;
 }
 

@@ -10,6 +10,7 @@
 #include "record.h"
 #include "tests.h"
 #include "util/mmap.h"
+#include "util/base-api.h"
 #include <internal/lib.h>
 #include <errno.h>
 #include <linux/compiler.h>
@@ -54,8 +55,8 @@ static void read_all(struct reader *r)
 {
 	int i;
 
-	for (i = 0; i < r->evlist->core.nr_mmaps; i++) {
-		if (perf_mmap__push(&r->evlist->mmap[i], r, count_samples) < 0)
+	for (i = 0; i < evlist__core(r->evlist)->nr_mmaps; i++) {
+		if (perf_mmap__push(&evlist__mmap(r->evlist)[i], r, count_samples) < 0)
 			r->err = -1;
 	}
 }
@@ -118,7 +119,6 @@ static int open_event(struct evlist *evlist)
 	struct parse_events_error parse_error;
 	struct record_opts opts = {
 		.target = {
-			.uid = UINT_MAX,
 			.uses_mmap = true,
 		},
 		.no_inherit	  = true,
@@ -130,6 +130,7 @@ static int open_event(struct evlist *evlist)
 	int err;
 
 	snprintf(tid, sizeof(tid), "%d", getpid());
+	target__select_all_users(&opts.target);
 	opts.target.tid = tid;
 	if (evlist__create_maps(evlist, &opts.target) < 0)
 		return TEST_FAIL;
@@ -147,7 +148,7 @@ static int open_event(struct evlist *evlist)
 		pr_debug("cannot open the event: %s\n", str_error_r(-err, sbuf, sizeof(sbuf)));
 		return err == -EACCES || err == -EPERM ? TEST_SKIP : TEST_FAIL;
 	}
-	if (evlist__mmap(evlist, opts.mmap_pages) < 0) {
+	if (evlist__do_mmap(evlist, opts.mmap_pages) < 0) {
 		pr_debug("cannot map the event: %s\n", str_error_r(errno, sbuf, sizeof(sbuf)));
 		return TEST_FAIL;
 	}
@@ -173,7 +174,7 @@ static int test__mmap_push(struct test_suite *test __maybe_unused, int subtest _
 		ret = check(evlist, pages);
 	munmap(pages, len);
 out:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return ret;
 }
 

@@ -12,6 +12,7 @@
 #include <perf/event.h>
 #include <perf/evlist.h>
 #include <internal/evsel.h>
+#include "util/base-api.h"
 #include "util/debug.h"
 #include "util/event.h"
 #include "util/evlist.h"
@@ -130,7 +131,7 @@ static int test__persistent_window(struct test_suite *t __maybe_unused,
 	TEST_ASSERT_VAL("nor in zeros",
 			!persistent_window__find_oldest(bytes, sizeof(bytes), true, evlist,
 							LATEST, &oldest));
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return TEST_OK;
 }
 

@@ -7,6 +7,7 @@
  * evsel__parse_sample() and to sample_layout, and in the order of time. One of the two is
  * swapped by perf_session on any machine.
  */
+#include "base-api.h"
 #include "debug.h"
 #include "event.h"
 #include "evlist.h"
@@ -223,6 +224,7 @@ static int read_sample(const struct perf_tool *tool, union perf_event *event,
 {
 	return read_event(tool, event, sample, machine);
 }
+DEFINE_TOOL_SAMPLE(read_sample)
 
 static bool reads_right(const char *path)
 {
@@ -232,7 +234,7 @@ static bool reads_right(const char *path)
 	int err;
 
 	perf_tool__init(&r.tool, /*ordered_events=*/true);
-	r.tool.sample = read_sample;
+	r.tool.sample = read_sample__of_tool;
 	r.tool.comm = read_event;
 	session = perf_session__new(&data, &r.tool);
 	if (IS_ERR(session))

@@ -16,6 +16,7 @@
  * have the process at the same position. Otherwise, or if there is no memory, all
  * processes are described.
  */
+#include "base-api.h"
 #include "dump-tasks.h"
 #include "evlist.h"
 #include "evsel.h"
@@ -144,21 +145,23 @@ int dump_tasks__synthesize(struct dump_tasks *tasks, const struct perf_tool *too
 			   const struct record_opts *opts, struct evlist *evlist)
 {
 	bool needs_mmap = opts->synth & PERF_SYNTH_MMAP;
+	bool data_mmap = record_opts__data_mmap(opts);
 	struct target target = opts->target;
 	struct int_node *node;
 	int err = 0;
 
 	if (!tasks->pids || tasks->unknown || target__has_task(&target) ||
 	    !target__has_cpu(&target) || !nsinfo__is_in_root_namespace()) {
-		err = __machine__synthesize_threads(machine, tool, &target, evlist->core.threads,
-						    process, needs_mmap, opts->sample_address,
+		err = __machine__synthesize_threads(machine, tool, &target,
+						    evlist__core(evlist)->threads, process,
+						    needs_mmap, data_mmap,
 						    opts->nr_threads_synthesize);
 	} else {
 		intlist__for_each_entry(node, tasks->pids) {
 			if (node->i)
 				err = perf_event__synthesize_process(tool, process, machine,
 								     node->i, needs_mmap,
-								     opts->sample_address);
+								     data_mmap);
 			if (err)
 				break;
 		}

@@ -14,6 +14,7 @@
  * DEBUGINFOD_TIMEOUT (10 s), or no connection, no server is asked again by this process,
  * and the user is told.
  */
+#include "base-api.h"
 #include "fetch-dso.h"
 #include "build-id.h"
 #include "copyfile.h"
@@ -245,7 +246,7 @@ bool dso__fetch(struct dso *dso, struct nscookie *nsc)
 	if (!dso__has_build_id(dso) || *dso__long_name(dso) != '/')
 		return false;
 	pthread_once(&once, init_lock);
-	build_id__sprintf(dso__bid(dso), id);
+	build_id__snprintf(dso__bid(dso), id, sizeof(id));
 	nsinfo__mountns_exit(nsc);
 	mutex_lock(&fetcher.lock);
 	if (!build_id_cache__cached(id) && is_ready())

@@ -9,6 +9,7 @@
  */
 #include "missing-symbols.h"
 #include "addr_location.h"
+#include "base-api.h"
 #include "build-id.h"
 #include "debug.h"
 #include "dso.h"
@@ -99,7 +100,7 @@ static unsigned int count_kept(const char *store)
 	for (size_t i = 0; i < nr_missing; i++) {
 		if (!dso__has_build_id(missing[i].dso))
 			continue;
-		build_id__sprintf(dso__bid(missing[i].dso), id);
+		build_id__snprintf(dso__bid(missing[i].dso), id, sizeof(id));
 		if (snprintf(link, sizeof(link), "%s/.build-id/%.2s/%s", store, id, id + 2) <
 		    (int)sizeof(link) && !access(link, F_OK))
 			nr++;
@@ -112,7 +113,7 @@ static void add_row(struct strbuf *text, const struct missing *m)
 	char id[SBUILD_ID_SIZE] = "none";
 
 	if (dso__has_build_id(m->dso))
-		build_id__sprintf(dso__bid(m->dso), id);
+		build_id__snprintf(dso__bid(m->dso), id, sizeof(id));
 	strbuf_addf(text, "%6.2f%%  %-40s  %s\n", 100.0 * m->samples / nr_samples, id,
 		    dso__long_name(m->dso));
 }

@@ -3,6 +3,7 @@
  * perf top for buffers that the kernel keeps writing to: those of its own events
  * (--overwrite), and those of a persistent session, which replaces its own events
  */
+#include "base-api.h"
 #include "top-live.h"
 #include "env.h"
 #include "evlist.h"
@@ -55,9 +56,9 @@ int top_live__open_session(struct perf_top *top)
 		return PTR_ERR(live);
 
 	top->live = live;
-	evlist__delete(top->evlist);
+	evlist__put(top->evlist);
 	top->evlist = persistent_live__evlist(live);
-	top->evlist->env = &perf_env;
+	evlist__set_host_env(top->evlist);
 	/* Read at intervals: there are no wakeups. */
 	top->record_opts.overwrite = true;
 	return 0;

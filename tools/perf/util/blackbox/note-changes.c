@@ -11,6 +11,7 @@
  * an event interrupts its CPU.
  */
 #include "note-changes.h"
+#include "../base-api.h"
 #include "../debug.h"
 #include "../event.h"
 #include "../evlist.h"
@@ -58,22 +59,23 @@ static void configure(struct evsel *evsel)
 
 static int watch(struct evlist *evlist, int fd)
 {
-	return fd < 0 ? 0 : perf_evlist__add_pollfd(&evlist->core, fd, NULL, POLLIN,
+	return fd < 0 ? 0 : perf_evlist__add_pollfd(evlist__core(evlist), fd, NULL, POLLIN,
 						    fdarray_flag__nonfilterable |
 						    fdarray_flag__non_perf_event);
 }
 
 static struct evlist *open_events(const struct note_changes *c)
 {
-	struct target target = { .system_wide = true, .uid = UINT_MAX, .uses_mmap = true };
+	struct target target = { .system_wide = true, .uses_mmap = true };
 	struct evlist *evlist = evlist__new();
 	int err = -ENOMEM;
 
+	target__select_all_users(&target);
 	if (!evlist || evlist__add_dummy(evlist) || evlist__create_maps(evlist, &target))
 		goto out;
 	configure(evlist__first(evlist));
 	errno = 0;
-	if (evlist__open(evlist) < 0 || evlist__mmap(evlist, PAGES) < 0) {
+	if (evlist__open(evlist) < 0 || evlist__do_mmap(evlist, PAGES) < 0) {
 		err = -errno ?: -EIO;
 		goto out;
 	}
@@ -81,7 +83,7 @@ static struct evlist *open_events(const struct note_changes *c)
 	    watch(evlist, c->session) >= 0)
 		return evlist;
 out:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	errno = -err;
 	return NULL;
 }
@@ -113,7 +115,7 @@ int note_changes__init(struct note_changes *c, int session, bool listen)
 
 void note_changes__exit(struct note_changes *c)
 {
-	evlist__delete(c->evlist);
+	evlist__put(c->evlist);
 	flight_cpu_news__exit(&c->news);
 	strbuf_release(&c->taken);
 }
@@ -172,8 +174,8 @@ static void take_buffers(struct note_changes *c)
 {
 	union perf_event *event;
 
-	for (int i = 0; i < c->evlist->core.nr_mmaps; i++) {
-		struct perf_mmap *map = &c->evlist->mmap[i].core;
+	for (int i = 0; i < evlist__core(c->evlist)->nr_mmaps; i++) {
+		struct perf_mmap *map = &evlist__mmap(c->evlist)[i].core;
 
 		if (perf_mmap__read_init(map))
 			continue;
@@ -196,7 +198,7 @@ void note_changes__open(struct note_changes *c)
 	/* Without the new events the old ones are of use. */
 	if (!evlist)
 		return;
-	evlist__delete(c->evlist);
+	evlist__put(c->evlist);
 	c->evlist = evlist;
 	c->stale = false;
 }

@@ -44,6 +44,7 @@
  */
 #include "blackbox.h"
 #include "note-changes.h"
+#include "../base-api.h"
 #include "../clockid.h"
 #include "../cloexec.h"
 #include "../debug.h"
@@ -150,7 +151,7 @@ static int put_formats(struct note_writer *w, struct evlist *evlist)
 
 	if (!tmp)
 		return err;
-	err = read_tracing_data(fileno(tmp), &evlist->core.entries);
+	err = read_tracing_data(fileno(tmp), &evlist__core(evlist)->entries);
 	size = lseek(fileno(tmp), 0, SEEK_END);
 	if (!err && size > 0)
 		formats = zalloc(PERF_ALIGN(size, (long)sizeof(u64)));
@@ -205,11 +206,16 @@ static bool has_tracepoints(struct evlist *evlist)
 
 static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_extent extent)
 {
-	struct machine *machine = machine__new_host();
+	struct machine *machine;
+	struct perf_env env;
 	int err = 0;
 
-	if (!machine)
+	perf_env__init(&env);
+	machine = host_machine__new(&env);
+	if (!machine) {
+		perf_env__exit(&env);
 		return -ENOMEM;
+	}
 	if (has_tracepoints(evlist) && put_formats(w, evlist))
 		pr_warning("The formats of the tracepoints cannot be stored: is tracefs mounted, and may this user read it?\n");
 	if (perf_event__synthesize_modules(&w->tool, put_record, machine) < 0)
@@ -224,6 +230,7 @@ static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_ext
 					   /*nr_threads_synthesize=*/1) < 0)
 		err = -EIO;
 	machine__delete(machine);
+	perf_env__exit(&env);
 	return err;
 }
 
@@ -394,7 +401,7 @@ static void renew_evlist(struct evlist **evlist, struct perf_persistent_session_
 	news = open_evlist(what, name, info);
 	if (!news)
 		return;
-	evlist__delete(*evlist);
+	evlist__put(*evlist);
 	*evlist = news;
 }
 
@@ -533,11 +540,11 @@ static int note(const char *what, unsigned int every)
 	if (err) {
 		print_error(name, err);
 	} else {
-		symbol_conf.buildid_mmap2 = true;
+		symbol_conf__set_buildid_mmap2(true);
 		err = note_session(name, fd, &evlist, &info, every);
 	}
 out:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	if (fd >= 0)
 		close(fd);
 	return err;

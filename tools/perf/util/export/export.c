@@ -17,6 +17,7 @@
 #include "format.h"
 
 #include "auxtrace.h"
+#include "base-api.h"
 #include "build-id.h"
 #include "callchain.h"
 #include "data.h"
@@ -85,6 +86,7 @@ out:
 	addr_location__exit(&al);
 	return err;
 }
+DEFINE_TOOL_SAMPLE(process_sample)
 
 /*
  * A record of all tasks of a CPU names both tasks, and there is a pair for each
@@ -138,31 +140,33 @@ static int process_switch(const struct perf_tool *tool, union perf_event *event,
 static int process_attr(const struct perf_tool *tool, union perf_event *event,
 			struct evlist **evlist)
 {
+	struct export *ex = container_of(tool, struct export, tool);
 	int err = perf_event__process_attr(tool, event, evlist);
 
 	if (!err)
-		callchain_param_setup(evlist__combined_sample_type(*evlist),
-				      perf_env__arch((*evlist)->env));
+		callchain__set_up(*evlist, &ex->session->header.env);
 	return err;
 }
 
 /* In a pipe, a record that is no feature ends the features. */
-static int process_feature(struct perf_session *session, union perf_event *event)
+static int process_feature(const struct perf_tool *tool __maybe_unused,
+			   struct perf_session *session, union perf_event *event)
 {
 	if (event->feat.feat_id >= HEADER_LAST_FEATURE)
 		return 0;
-	return perf_event__process_feature(session, event);
+	return perf_tool__process_feature(tool, session, event);
 }
+DEFINE_TOOL_FEATURE(process_feature)
 
 static void init_tool(struct perf_tool *tool)
 {
 	names_tool__init(tool);
-	tool->sample		= process_sample;
+	tool->sample		= process_sample__of_tool;
 	tool->context_switch	= process_switch;
 	tool->attr		= process_attr;
 	tool->auxtrace_info	= perf_event__process_auxtrace_info;
 	tool->auxtrace		= perf_event__process_auxtrace;
-	tool->feature		= process_feature;
+	tool->feature		= process_feature__of_tool;
 }
 
 /* The output must not be the file that is read. */
@@ -231,8 +235,7 @@ static int convert(struct export *ex, const struct export_options *opts)
 	if (callchain_register_param(&callchain_param) < 0)
 		return -EINVAL;
 	if (!perf_data__is_pipe(ex->session->data))
-		callchain_param_setup(evlist__combined_sample_type(ex->session->evlist),
-				      perf_env__arch(env));
+		callchain__set_up(ex->session->evlist, env);
 	err = check_output(ex->session->data, opts->output);
 	if (err)
 		return err;

@@ -11,6 +11,7 @@
 #include "format.h"
 #include "util/export/pprof.pb-c.h"
 
+#include "base-api.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "header.h"
@@ -180,7 +181,7 @@ static int write_value_types(struct export *ex, struct pprof *p)
 	u32 i;
 	int err;
 
-	p->value_of = calloc(evlist->core.nr_entries + 1, sizeof(*p->value_of));
+	p->value_of = calloc(evlist__nr_entries(evlist) + 1, sizeof(*p->value_of));
 	if (!p->value_of)
 		return -ENOMEM;
 	for (i = 0; i < ex->hits.keys.nr; i++)

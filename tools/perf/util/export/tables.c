@@ -22,6 +22,7 @@
 #include "redact.h"
 #include "tables.h"
 
+#include "base-api.h"
 #include "build-id.h"
 #include "callchain.h"
 #include "cgroup.h"
@@ -188,7 +189,7 @@ static u32 add_mapping(struct export_tables *t, struct map *map)
 		return 0;
 	dso = map__dso(map);
 	if (dso__has_build_id(dso))
-		build_id__sprintf(dso__bid(dso), build_id);
+		build_id__snprintf(dso__bid(dso), build_id, sizeof(build_id));
 	key.file = export_tables__string(t, dso__long_name(dso));
 	key.build_id = export_tables__string(t, build_id);
 	if (key.file == INTERNER_FAILED || key.build_id == INTERNER_FAILED)
@@ -325,7 +326,7 @@ static int push_node(struct export_tables *t, struct callchain_cursor *cursor, u
 	u64 ip = node->ip;
 	u32 nr_lines = 0;
 
-	if (!sym || !sym->inlined) {
+	if (!sym || !symbol__inlined(sym)) {
 		callchain_cursor_advance(cursor);
 		return push(t, nr, find_location(t, map, sym, ip));
 	}
@@ -336,7 +337,7 @@ static int push_node(struct export_tables *t, struct callchain_cursor *cursor, u
 		sym = node->ms.sym;
 		callchain_cursor_advance(cursor);
 		next = callchain_cursor_current(cursor);
-		if (!sym->inlined || !next || next->ip != ip || !next->ms.sym ||
+		if (!symbol__inlined(sym) || !next || next->ip != ip || !next->ms.sym ||
 		    !RC_CHK_EQUAL(next->ms.map, map))
 			break;
 		node = next;
@@ -373,7 +374,7 @@ u32 export_tables__stack(struct export_tables *t, struct evsel *evsel,
 	callchain_cursor_reset(cursor);
 	/* As in perf report, a chain that cannot be resolved is left out. */
 	if (sample->callchain &&
-	    sample__resolve_callchain(sample, cursor, NULL, evsel, al, PERF_MAX_STACK_DEPTH))
+	    sample__chain(sample, cursor, evsel, al, PERF_MAX_STACK_DEPTH))
 		callchain_cursor_reset(cursor);
 	callchain_cursor_commit(cursor);
 

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "store/flight-store.h"
 #include "store/sideband-store.h"
+#include "../base-api.h"
 #include "../evlist.h"
 #include "../record-source.h"
 
@@ -19,7 +20,7 @@
 
 static void print_kernel_window(struct record_source *src, u64 elapsed)
 {
-	u64 size = src->evlist->core.mmap_len - page_size;
+	u64 size = evlist__core(src->evlist)->mmap_len - page_size;
 	u64 bytes = src->ops->written(src);
 
 	if (bytes)
@@ -52,19 +53,20 @@ bool flight_estimate__print(const struct flight_opts *fo, struct record_source *
 			    struct flight_store *st, u64 elapsed)
 {
 	const struct ring_store_stats *stats = flight_store__stats(st);
-	char names[2048];
+	struct strbuf names = STRBUF_INIT;
 
 	if (elapsed < FLIGHT_ESTIMATE_TIME)
 		return false;
 	flight_store__flush(st);
-	evlist__scnprintf_evsels(st->evlist, sizeof(names), names);
-	printf("events:          %s\n", names);
+	evlist__format_evsels(st->evlist, &names, 2048);
+	printf("events:          %s\n", names.buf);
+	strbuf_release(&names);
 	printf("memory:          %" PRIu64 " KiB for samples and side-band\n", fo->memory >> 10);
 	printf("side-band:       %zu KiB of that now\n",
 	       sideband_store__stats(st->sideband)->used >> 10);
-	if (st->evlist->core.nr_mmaps)
-		printf("kernel's buffers: %d of %zu KiB\n", st->evlist->core.nr_mmaps,
-		       st->evlist->core.mmap_len >> 10);
+	if (evlist__core(st->evlist)->nr_mmaps)
+		printf("kernel's buffers: %d of %zu KiB\n", evlist__core(st->evlist)->nr_mmaps,
+		       evlist__core(st->evlist)->mmap_len >> 10);
 	printf("dumps:           %s.sample.TIME\n", fo->out);
 	if (src->ops->written)
 		print_kernel_window(src, elapsed);

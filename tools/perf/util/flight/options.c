@@ -10,6 +10,7 @@
 #include "daemon.h"
 #include "dump/on-dump.h"
 #include "trigger/triggers.h"
+#include "../base-api.h"
 #include "../clockid.h"
 #include "../cpumap.h"
 #include "../data.h"
@@ -167,7 +168,7 @@ int flight_opts__set_defaults(struct flight_opts *fo, struct evlist *evlist)
 		return 0;
 	if (!fo->memory)
 		fo->memory = fo->config.size ?: flight_auto_size();
-	return evlist->core.nr_entries ? 0 :
+	return evlist__nr_entries(evlist) ? 0 :
 	       event_sets__add(evlist, fo->config.event_set ?: DEFAULT_EVENT_SET);
 }
 
@@ -524,7 +525,7 @@ int flight_opts__combine(struct flight_opts *fo, struct evlist *evlist, struct p
 {
 	const char *out = out_name(fo, data);
 
-	if (fo->memory || evlist->core.nr_entries || argc) {
+	if (fo->memory || evlist__nr_entries(evlist) || argc) {
 		pr_err("--combine records nothing and supports only -o, --keep and --archive.\n");
 		return 1;
 	}
@@ -553,7 +554,7 @@ int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 	const char *path = out_name(fo, data);
 	int err;
 
-	if (evlist->core.nr_entries || argc) {
+	if (evlist__nr_entries(evlist) || argc) {
 		pr_err("--archive without -M records nothing and supports only -o (the dump) and --on-dump.\n");
 		return 1;
 	}

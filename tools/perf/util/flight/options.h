@@ -22,6 +22,7 @@ struct record_opts;
  * @fair: divide the memory among cgroups (--fair cgroup)
  * @record_self: record what the recorder itself does, too (--record-self)
  * @record: the other options of perf record, which last as long
+ * @user: whose tasks alone are recorded (-u), or NULL
  * @dry_run: measure for one second and print an estimate (--dry-run)
  * @max_files: maximum number of dumps (--max-files); 0: no limit
  * @max_disk: maximum size of all dumps (--max-disk); 0: no limit
@@ -51,6 +52,7 @@ struct flight_opts {
 	bool			fair;
 	bool			record_self;
 	struct record_opts	*record;
+	const char		*user;
 	bool			dry_run;
 	unsigned int		max_files;
 	u64			max_disk;

@@ -41,6 +41,7 @@
  */
 #include "overhead.h"
 #include "event-cost.h"
+#include "../base-api.h"
 #include "../cgroup.h"
 #include "../clockid.h"
 #include "../debug.h"
@@ -506,7 +507,7 @@ const char *flight_overhead__run(struct flight_overhead *o, u64 now)
 	if (!o->limit)
 		return NULL;
 	/* All events are disabled, by a freeze or by --control. */
-	if (!o->evlist->enabled) {
+	if (!evlist__enabled(o->evlist)) {
 		begin_interval(o, now);
 		return NULL;
 	}
@@ -634,8 +635,8 @@ int flight_overhead__start(struct flight_overhead *o, double limit, struct evlis
 
 	if (!limit)
 		return 0;
-	o->events = calloc(evlist->core.nr_entries, sizeof(*o->events));
-	o->order = calloc(evlist->core.nr_entries, sizeof(*o->order));
+	o->events = calloc(evlist__nr_entries(evlist), sizeof(*o->events));
+	o->order = calloc(evlist__nr_entries(evlist), sizeof(*o->order));
 	if (!o->events || !o->order)
 		return -ENOMEM;
 	o->limit = limit;

@@ -26,6 +26,7 @@
 #include "self.h"
 #include "child.h"
 #include "options.h"
+#include "../base-api.h"
 #include "../event.h"
 #include "../evlist.h"
 #include "../evsel.h"
@@ -121,7 +122,7 @@ int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 		self->way = "recorded";
 	else if (fo->persistent)
 		self->way = flight_self__knows_pids() ? "dropped" : "recorded";
-	else if (!target__has_cpu(target) && !target->uid_str)
+	else if (!target__has_cpu(target) && !fo->user)
 		self->way = "outside";
 	else
 		self->way = flight_self__knows_pids() ? "filtered" : "recorded";
@@ -152,7 +153,8 @@ static bool is_in_interrupt(const struct perf_sample *sample)
 static bool is_own(struct flight_self *self, struct evlist *evlist, union perf_event *event)
 {
 	struct evsel *evsel = evlist__event2evsel(evlist, event);
-	struct perf_sample sample = {};
+	struct perf_sample sample;
+	bool own;
 	u32 pid;
 
 	if (evsel && evsel != self->last) {
@@ -162,8 +164,11 @@ static bool is_own(struct flight_self *self, struct evlist *evlist, union perf_e
 	if (!evsel || !sample_layout__pid(&self->layout, event, &pid) || !pid ||
 	    ((pid_t)pid != self->pid && (pid_t)pid != self->keeper))
 		return false;
-	return is_own_doing(evsel) && !evsel__parse_sample(evsel, event, &sample) &&
-	       !is_in_interrupt(&sample);
+	perf_sample__init(&sample, /*all=*/true);
+	own = is_own_doing(evsel) && !evsel__parse_sample(evsel, event, &sample) &&
+	      !is_in_interrupt(&sample);
+	perf_sample__exit(&sample);
+	return own;
 }
 
 /**

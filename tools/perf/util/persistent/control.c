@@ -8,6 +8,7 @@
  * events one by one, and cannot be frozen.
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../cap.h"
 #include "../debug.h"
 #include "../evsel.h"
@@ -24,9 +25,7 @@
 /* May this user freeze and end it? */
 bool persistent__may_control(const struct perf_persistent_session_info *info)
 {
-	bool used_root;
-
-	return info->owner_uid == geteuid() || perf_cap__capable(CAP_SYS_ADMIN, &used_root);
+	return info->owner_uid == geteuid() || perf_cap__has(CAP_SYS_ADMIN);
 }
 
 /**

@@ -4,6 +4,7 @@
  * used to parse the records in their buffers
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../evlist.h"
 #include "../evsel.h"
 #include "../trace-event.h"
@@ -72,7 +73,7 @@ static int evsel__add_ids(struct evsel *evsel, struct evlist *evlist,
 		if (memcmp(&event->attr, &evsel->core.attr, sizeof(evsel->core.attr)))
 			continue;
 
-		perf_evlist__id_add(&evlist->core, &evsel->core, nr, 0, event->id);
+		perf_evlist__id_add(evlist__core(evlist), &evsel->core, nr, 0, event->id);
 		sid = xyarray__entry(evsel->core.sample_id, nr, 0);
 		sid->idx = i;
 		sid->cpu.cpu = event->cpu;
@@ -106,6 +107,28 @@ static struct perf_cpu_map *session__cpus(const struct persistent_session *ps)
 	return map;
 }
 
+/**
+ * evlist__set_maps_of_session - set the CPUs and threads of events that are open elsewhere
+ * @evlist: the events
+ * @cpus: their CPUs, of which some may be offline
+ * @threads: their threads
+ *
+ * perf would leave out CPUs, and events, that it could not open now.
+ */
+void evlist__set_maps_of_session(struct evlist *evlist, struct perf_cpu_map *cpus,
+				 struct perf_thread_map *threads)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(evlist, evsel) {
+		perf_cpu_map__put(*evsel__own_cpus(evsel));
+		*evsel__own_cpus(evsel) = perf_cpu_map__get(cpus);
+		perf_cpu_map__put(evsel->core.cpus);
+		evsel->core.cpus = perf_cpu_map__get(cpus);
+	}
+	perf_evlist__set_maps(evlist__core(evlist), cpus, threads);
+}
+
 static int evlist__add_session(struct evlist *evlist, struct persistent_session *ps)
 {
 	struct perf_thread_map *threads = perf_thread_map__new_dummy();
@@ -126,7 +149,7 @@ static int evlist__add_session(struct evlist *evlist, struct persistent_session 
 				goto out;
 		}
 	}
-	perf_evlist__set_maps(&evlist->core, cpus, threads);
+	evlist__set_maps_of_session(evlist, cpus, threads);
 
 	evlist__for_each_entry(evlist, evsel) {
 		if (evsel__add_ids(evsel, evlist, ps))
@@ -148,7 +171,7 @@ out:
  * persistent_session__new_evlist - create the evlist of a session, with ids
  * @ps: the session
  *
- * Return: the evlist, to be freed with evlist__delete(), or NULL with errno set; EINVAL
+ * Return: the evlist, to be freed with evlist__put(), or NULL with errno set; EINVAL
  * if its records cannot be told apart
  */
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
@@ -159,7 +182,7 @@ struct evlist *persistent_session__new_evlist(struct persistent_session *ps)
 	if (!err)
 		return evlist;
 
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	errno = -err;
 	return NULL;
 }
@@ -193,7 +216,7 @@ static int evsel__add_listed_ids(struct evsel *evsel, struct evlist *evlist,
 	ids = 0;
 	for (u32 i = 0; i < nr; i++) {
 		if (entries[i].sample_type == sample_type)
-			perf_evlist__id_add(&evlist->core, &evsel->core, ids++, 0,
+			perf_evlist__id_add(evlist__core(evlist), &evsel->core, ids++, 0,
 					    entries[i].event_id);
 	}
 	return 0;
@@ -207,7 +230,7 @@ static int evsel__add_listed_ids(struct evsel *evsel, struct evlist *evlist,
  *
  * It has an event for each sample type. That is enough for persistent_record_time().
  *
- * Return: the evlist, to be freed with evlist__delete(), or NULL if there is no memory or
+ * Return: the evlist, to be freed with evlist__put(), or NULL if there is no memory or
  * the records cannot be told apart
  */
 struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry *entries,
@@ -232,7 +255,7 @@ struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry
 		return evlist;
 
 out_delete:
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return NULL;
 }
 

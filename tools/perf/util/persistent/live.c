@@ -12,6 +12,7 @@
  * A read only costs time of the reader, so it is done at intervals, without wakeups.
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../debug.h"
 #include "../evlist.h"
 #include "../util.h"
@@ -117,7 +118,7 @@ struct persistent_live *persistent_live__new(const char *what)
 
 	pr_err("Cannot follow the persistent session '%s': %s\n", live->ps->name,
 	       str_error_r(-err, msg, sizeof(msg)));
-	evlist__delete(live->evlist);
+	evlist__put(live->evlist);
 	persistent_live__delete(live);
 	return ERR_PTR(err);
 }
@@ -126,7 +127,7 @@ struct persistent_live *persistent_live__new(const char *what)
  * persistent_live__evlist - the events of the session
  * @live: the session
  *
- * Return: the evlist, to be freed by the caller with evlist__delete() after the last read.
+ * Return: the evlist, to be freed by the caller with evlist__put() after the last read.
  */
 struct evlist *persistent_live__evlist(struct persistent_live *live)
 {

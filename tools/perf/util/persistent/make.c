@@ -45,6 +45,7 @@
  * are removed one by one (PERF_EVENT_IOC_CLAIM); signals are blocked meanwhile.
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../cpumap.h"
 #include "../debug.h"
 #include "../evlist.h"
@@ -260,7 +261,7 @@ static int maker__config(struct maker *m)
 	struct evsel *evsel;
 
 	/* Reset uid: otherwise the maps would contain the threads of a user. */
-	opts->target.uid = UINT_MAX;
+	target__select_all_users(&opts->target);
 	if (m->tasks) {
 		/* One event that follows the task, or one per CPU. */
 		opts->target.per_thread = m->per_thread;
@@ -432,12 +433,12 @@ static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int first, i
 
 static int maker__prepare(struct maker *m)
 {
-	int idx, err, nr_threads = perf_thread_map__nr(m->evlist->core.threads);
-	struct perf_cpu_map *cpus = m->evlist->core.all_cpus;
+	int idx, err, nr_threads = perf_thread_map__nr(evlist__core(m->evlist)->threads);
+	struct perf_cpu_map *cpus = evlist__core(m->evlist)->all_cpus;
 	struct perf_cpu cpu;
 	size_t nr;
 
-	nr = (size_t)perf_cpu_map__nr(cpus) * nr_threads * m->evlist->core.nr_entries;
+	nr = (size_t)perf_cpu_map__nr(cpus) * nr_threads * evlist__nr_entries(m->evlist);
 	m->fds = calloc(nr, sizeof(*m->fds));
 	m->sizes = calloc(nr, sizeof(*m->sizes));
 	if (!m->fds || !m->sizes)

@@ -4,6 +4,7 @@
  * print a message for each invalid combination
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../callchain.h"
 #include "../debug.h"
 #include "../evlist.h"
@@ -115,7 +116,7 @@ static int check_common(const struct persistent_opts *p, struct record_opts *opt
 {
 	bool threads = p->make && (opts->target.pid || opts->target.tid);
 	const struct conflict conflicts[] = {
-		{ opts->target.uid_str,			"-u does"	},
+		{ p->user,				"-u does"	},
 		{ opts->target.per_thread && !threads,	"--per-thread does" },
 		{ opts->target.initial_delay,		"-D does"	},
 		{ opts->threads_spec,			"--threads does" },
@@ -139,7 +140,7 @@ static int check_make(struct persistent_opts *p, struct evlist *evlist,
 	bool tasks = opts->target.pid || opts->target.tid;
 	struct evsel *evsel;
 
-	if (argc || !evlist->core.nr_entries || (!cpus && !tasks))
+	if (argc || !evlist__nr_entries(evlist) || (!cpus && !tasks))
 		return refuse_make();
 
 	if (cpus && tasks) {
@@ -253,7 +254,7 @@ int persistent_opts__check_top(struct persistent_opts *p, struct record_opts *op
 	static const char why[] =
 		"cannot be changed: it was set when the session was created";
 	const struct conflict chosen = { opts->target.cpu_list, "-C" };
-	const struct conflict user = { opts->target.uid_str, "-u does" };
+	const struct conflict user = { p->user, "-u does" };
 
 	if (p->other_events) {
 		pr_err("A persistent session cannot be shown together with other events, groups or modifiers. Use only: perf top -e persistent/NAME/ (or persistent/config=ID/).\n");

@@ -10,7 +10,9 @@
 
 struct evlist;
 struct evsel;
+struct perf_cpu_map;
 struct perf_data;
+struct perf_thread_map;
 struct record_opts;
 struct record_source;
 union perf_event;
@@ -147,6 +149,8 @@ bool persistent_event__is_sideband(const struct persistent_event *event);
 char *persistent_event__cgroup(const struct persistent_event *event);
 
 struct evsel *evlist__find_attr(struct evlist *evlist, const struct perf_event_attr *attr);
+void evlist__set_maps_of_session(struct evlist *evlist, struct perf_cpu_map *cpus,
+				 struct perf_thread_map *threads);
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps);
 struct evlist *persistent_entries__new_evlist(const struct perf_persistent_entry *entries,
 					      u32 nr, bool id_all);
@@ -181,6 +185,7 @@ void persistent_live__delete(struct persistent_live *live);
  * @add: add the events to a session that exists (--add)
  * @replace: end a session of that name first (--replace)
  * @reserve: label of the reserved region for its buffers (--reserve)
+ * @user: whose tasks alone are to be recorded (-u), or NULL
  * @read: name of the session to read, or "id=ID" (-e persistent/NAME/)
  * @other_events: -e named other events as well
  * @output: -o named a file
@@ -194,6 +199,7 @@ struct persistent_opts {
 	const char	*make;
 	char		*read;
 	const char	*reserve;
+	const char	*user;
 	bool		add;
 	bool		replace;
 	bool		other_events;

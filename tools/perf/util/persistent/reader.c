@@ -24,6 +24,7 @@
  */
 #include "reader.h"
 #include "persistent.h"
+#include "../base-api.h"
 #include "../clockid.h"
 #include "../cpumap.h"
 #include "../data.h"
@@ -210,15 +211,17 @@ static void reader__set_clock(struct persistent_reader *r)
 void persistent_reader__set_options(struct persistent_reader *r)
 {
 	struct evsel *evsel;
+	bool build_id = false;
 
-	/* The same kind of map everywhere, or a file seems to be two. */
 	evlist__for_each_entry(r->evlist, evsel) {
-		symbol_conf.buildid_mmap2 |= evsel->core.attr.build_id;
+		build_id |= evsel->core.attr.build_id;
 		r->tool.namespace_events |= evsel->core.attr.namespaces;
 		r->tool.cgroup_events |= evsel->core.attr.cgroup;
 		if (evsel__has_br_stack(evsel))
 			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
 	}
+	/* The same kind of map everywhere, or a file seems to be two. */
+	symbol_conf__set_buildid_mmap2(build_id);
 }
 
 /**
@@ -284,12 +287,12 @@ int persistent_reader__synthesize(struct persistent_reader *r)
 	    perf_event__synthesize_modules(tool, process_synthesized, machine) < 0)
 		pr_warning("Cannot describe the kernel: its functions may stay unnamed (see /proc/sys/kernel/kptr_restrict).\n");
 
-	err = perf_event__synthesize_thread_map2(tool, r->evlist->core.threads,
+	err = perf_event__synthesize_thread_map2(tool, evlist__core(r->evlist)->threads,
 						 process_synthesized, NULL);
 	if (err)
 		return err;
 
-	err = perf_event__synthesize_cpu_map(tool, r->evlist->core.all_cpus,
+	err = perf_event__synthesize_cpu_map(tool, evlist__core(r->evlist)->all_cpus,
 					     process_synthesized, NULL);
 	if (err)
 		return err;
@@ -302,7 +305,8 @@ int persistent_reader__synthesize(struct persistent_reader *r)
 	    perf_event__synthesize_cgroups(tool, process_synthesized, machine) < 0)
 		pr_warning("Cannot describe the cgroups.\n");
 
-	return __machine__synthesize_threads(machine, tool, &target, r->evlist->core.threads,
+	return __machine__synthesize_threads(machine, tool, &target,
+					     evlist__core(r->evlist)->threads,
 					     process_synthesized, /*needs_mmap=*/true,
 					     /*data_mmap=*/false, /*nr_threads_synthesize=*/1);
 }

@@ -24,6 +24,7 @@
  */
 #include "persistent.h"
 #include "reader.h"
+#include "../base-api.h"
 #include "../build-id.h"
 #include "../data.h"
 #include "../debug.h"
@@ -281,7 +282,7 @@ static int session_file__synthesize(struct record_source *src)
 static int session_file__read(struct record_source *src, bool last)
 {
 	struct session_file *f = container_of(src, struct session_file, source);
-	bool forks = src->evlist->workload.pid > 0;
+	bool forks = evlist__workload_pid(src->evlist) > 0;
 
 	if (!f->begun) {
 		f->begun = true;

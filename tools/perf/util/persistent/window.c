@@ -24,6 +24,7 @@
  * The window is shown to the user. Nothing is decided by it.
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../evlist.h"
 
 #include <linux/err.h>
@@ -263,7 +264,7 @@ static int open_whole(u64 id, struct persistent_window *window)
 
 	evlist = persistent_session__new_evlist(session);
 	err = evlist ? persistent_session__window(session, evlist, window) : -errno;
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	persistent_session__close(session);
 	return err;
 }
@@ -295,7 +296,7 @@ static int window_of_buffers(u64 id, const struct perf_persistent_entry *entries
 		close(event.fd);
 	}
 	finish_window(window, first);
-	evlist__delete(evlist);
+	evlist__put(evlist);
 	return err;
 }
 

@@ -34,6 +34,7 @@
 #include "python-samples.h"
 
 #include "../addr_location.h"
+#include "../base-api.h"
 #include "../callchain.h"
 #include "../cgroup.h"
 #include "../dso.h"
@@ -183,8 +184,7 @@ static unsigned long read_chain(struct perf_sample *sample, struct evsel *evsel,
 	int nr = 0;
 
 	if (symbol_conf.use_callchain && sample->callchain && cursor &&
-	    !thread__resolve_callchain(al->thread, cursor, evsel, sample, NULL, NULL,
-				       scripting_max_stack)) {
+	    !thread__chain(al->thread, cursor, evsel, sample, scripting_max_stack)) {
 		callchain_cursor_commit(cursor);
 		while (nr < MOST_FRAMES && (node = callchain_cursor_current(cursor))) {
 			frames[nr++] = &node->ms;

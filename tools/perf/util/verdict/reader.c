@@ -28,6 +28,7 @@
 #include "stack.h"
 
 #include "addr_location.h"
+#include "base-api.h"
 #include "callchain.h"
 #include "cgroup.h"
 #include "data.h"
@@ -573,6 +574,7 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 		r->err = handle_clock(r, sample, machine, task);
 	return r->err;
 }
+DEFINE_TOOL_SAMPLE(process_sample)
 
 static int process_lost(const struct perf_tool *tool, union perf_event *event,
 			struct perf_sample *sample, struct machine *machine __maybe_unused)
@@ -594,7 +596,7 @@ static int process_exit(const struct perf_tool *tool, union perf_event *event,
 static void init_tool(struct perf_tool *tool)
 {
 	names_tool__init(tool);
-	tool->sample		= process_sample;
+	tool->sample		= process_sample__of_tool;
 	tool->lost		= process_lost;
 	tool->exit		= process_exit;
 }

@@ -28,6 +28,7 @@
 #include "stack.h"
 #include "words.h"
 
+#include "base-api.h"
 #include "container.h"
 #include "container-names.h"
 #include "debug.h"
@@ -429,8 +430,8 @@ static int read_ranges(struct verdict *v, const char *str, struct verdict_part *
 	struct perf_time_interval *ranges;
 	int size, found, i, err;
 
-	v->rec.session->evlist->first_sample_time = h->oldest;
-	v->rec.session->evlist->last_sample_time = h->newest;
+	evlist__set_first_sample_time(v->rec.session->evlist, h->oldest);
+	evlist__set_last_sample_time(v->rec.session->evlist, h->newest);
 	err = perf_time__parse_for_ranges(str, v->rec.session, &ranges, &size, &found);
 	if (err)
 		return err;

@@ -26,6 +26,7 @@
 #include "dump.h"
 #include "files.h"
 #include "symbol-store.h"
+#include "../../base-api.h"
 #include "../../build-id.h"
 #include "../../callchain.h"
 #include "../../data.h"
@@ -105,7 +106,7 @@ static int mark_sample(const struct perf_tool *tool, union perf_event *event,
 		       struct perf_sample *sample, struct evsel *evsel, struct machine *machine)
 {
 	struct thread *thread;
-	int err = build_id__mark_dso_hit(tool, event, sample, evsel, machine);
+	int err = sample__mark_dso_hit(tool, event, sample, evsel, machine);
 
 	if (err || !sample->callchain)
 		return err;
@@ -113,11 +114,12 @@ static int mark_sample(const struct perf_tool *tool, union perf_event *event,
 	if (!thread)
 		return -ENOMEM;
 	/* Of a broken call chain, use the part that can be read. */
-	sample__for_each_callchain_node(thread, evsel, sample, PERF_MAX_STACK_DEPTH,
-					/*symbols=*/false, mark_node, NULL);
+	sample__for_each_node(thread, evsel, sample, PERF_MAX_STACK_DEPTH, /*symbols=*/false,
+			      mark_node, NULL);
 	thread__put(thread);
 	return 0;
 }
+DEFINE_TOOL_SAMPLE(mark_sample)
 
 /* A map grows while its process lives: the copy is named by its version. */
 static int copy_jit_map(int from, const struct stat *st, const char *path,
@@ -198,7 +200,7 @@ static bool has_file(const char *dir, const char *id, const char *name, char *pa
 	    access(path, R_OK))
 		return false;
 	/* One that a crash of the machine has cut off may have no build-id. */
-	return strcmp(name, "elf") || (filename__sprintf_build_id(path, found) > 0 &&
+	return strcmp(name, "elf") || (filename__snprintf_build_id(path, found, sizeof(found)) > 0 &&
 				       !strcmp(found, id));
 }
 
@@ -249,7 +251,7 @@ static int list_known(struct dso *dso, struct machine *machine __maybe_unused, v
 
 	if (!dso__hit(dso) || !dso__has_build_id(dso))
 		return 0;
-	build_id__sprintf(dso__bid(dso), id);
+	build_id__snprintf(dso__bid(dso), id, sizeof(id));
 	if (!list_dso(dso, id, contents))
 		return 0;
 	if (!strcmp(file_of(dso), "kallsyms") && strcmp(id, contents->kernel)) {
@@ -273,7 +275,7 @@ static int why_missing(struct dso *dso, const char *id, const struct contents *c
 	struct statvfs fs;
 
 	if (strcmp(file_of(dso), "kallsyms") &&
-	    (filename__sprintf_build_id(path, found) <= 0 || strcmp(found, id)))
+	    (filename__snprintf_build_id(path, found, sizeof(found)) <= 0 || strcmp(found, id)))
 		return -ENOENT;
 	/* The functions of the cache do not return it. */
 	return !statvfs(contents->store, &fs) && fs.f_bavail > NEARLY_FULL / fs.f_bsize ?
@@ -294,7 +296,7 @@ static int list_added(struct dso *dso, struct machine *machine __maybe_unused, v
 	}
 	if (!dso__hit(dso) || !dso__has_build_id(dso))
 		return 0;
-	build_id__sprintf(dso__bid(dso), id);
+	build_id__snprintf(dso__bid(dso), id, sizeof(id));
 	err = list_dso(dso, id, contents);
 	if (err != -ENOENT)
 		goto out;
@@ -346,7 +348,7 @@ static int add_files(const char *path, struct contents *contents)
 	int err;
 
 	perf_tool__init(&tool, /*ordered_events=*/true);
-	tool.sample = mark_sample;
+	tool.sample = mark_sample__of_tool;
 	tool.mmap = perf_event__process_mmap;
 	tool.mmap2 = perf_event__process_mmap2;
 	tool.comm = perf_event__process_comm;
@@ -428,7 +430,7 @@ static int fill(const char *path, struct contents *contents)
 	snprintf(contents->store, sizeof(contents->store), "%s", store);
 	free(store);
 	snprintf(contents->cache, sizeof(contents->cache), "%s", buildid_dir);
-	if (sysfs__sprintf_build_id(NULL, contents->kernel) < 0)
+	if (sysfs__snprintf_build_id(NULL, contents->kernel, sizeof(contents->kernel)) < 0)
 		contents->kernel[0] = '\0';
 	contents->list = create_list(path, &tmp);
 	if (!contents->list) {

@@ -50,6 +50,7 @@
 #include "../store/fair-store.h"
 #include "../store/ring-store.h"
 #include "../store/sideband-store.h"
+#include "../../base-api.h"
 #include "../../clockid.h"
 #include "../../debug.h"
 #include "../../event.h"
@@ -595,8 +596,8 @@ static int put_file(struct dump *d)
 
 	session->header.data_size = d->written;
 	clockid__read_reference(env->clock.clockid, &env->clock.clockid_ns, &env->clock.tod_ns);
-	d->source->evlist->first_sample_time = d->m.oldest;
-	d->source->evlist->last_sample_time = d->m.newest;
+	evlist__set_first_sample_time(d->source->evlist, d->m.oldest);
+	evlist__set_last_sample_time(d->source->evlist, d->m.newest);
 	return perf_session__write_header(session, d->source->evlist, d->fd, true);
 }
 

@@ -19,6 +19,7 @@
  */
 #include "backward.h"
 #include "source.h"
+#include "../../base-api.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -70,7 +71,7 @@ static void kernel_store__map(struct kernel_store *ks, struct mmap *map)
  */
 static struct kernel_store *kernel_store__take(struct evlist *evlist, u64 until)
 {
-	int nr = evlist->core.nr_mmaps;
+	int nr = evlist__core(evlist)->nr_mmaps;
 	struct kernel_store *ks = zalloc(sizeof(*ks) + nr * sizeof(*ks->buffers));
 
 	if (!ks)
@@ -84,8 +85,8 @@ static struct kernel_store *kernel_store__take(struct evlist *evlist, u64 until)
 	}
 
 	for (int i = 0; i < nr; i++) {
-		if (evlist->overwrite_mmap[i].core.base)
-			kernel_store__map(ks, &evlist->overwrite_mmap[i]);
+		if (evlist__overwrite_mmap(evlist)[i].core.base)
+			kernel_store__map(ks, &evlist__overwrite_mmap(evlist)[i]);
 	}
 	perf_snapshot_set__take(ks->set, 0);
 	for (int i = 0; i < ks->nr; i++) {
@@ -181,8 +182,8 @@ static u64 backward_source__written(struct record_source *src)
 	struct evlist *evlist = src->evlist;
 	u64 most = 0;
 
-	for (int i = 0; i < evlist->core.nr_mmaps; i++) {
-		struct mmap *map = &evlist->overwrite_mmap[i];
+	for (int i = 0; i < evlist__core(evlist)->nr_mmaps; i++) {
+		struct mmap *map = &evlist__overwrite_mmap(evlist)[i];
 
 		if (map->core.base)
 			most = max(most, (u64)-perf_mmap__read_head(&map->core));

@@ -4,6 +4,7 @@
  * that got more events
  */
 #include "event-id.h"
+#include "../../base-api.h"
 #include "../../evlist.h"
 #include "../../evsel.h"
 
@@ -40,6 +41,7 @@ int evsel__append_id(struct evlist *evlist, struct evsel *evsel, u64 id, struct 
 	sid->evsel = &evsel->core;
 	sid->cpu = cpu;
 	sid->tid = -1;
-	hlist_add_head(&sid->node, &evlist->core.heads[hash_64(id, PERF_EVLIST__HLIST_BITS)]);
+	hlist_add_head(&sid->node,
+		       &evlist__core(evlist)->heads[hash_64(id, PERF_EVLIST__HLIST_BITS)]);
 	return 0;
 }

@@ -42,6 +42,7 @@
 #include "follow.h"
 #include "event-id.h"
 #include "../store/fair-store.h"
+#include "../../base-api.h"
 #include "../../evlist.h"
 #include "../../evsel.h"
 #include "../../header.h"
@@ -120,7 +121,8 @@ static bool has_clock_of(struct evlist *evlist, struct evlist *news)
 
 static bool has_fields_of(struct evlist *evlist, struct evlist *news)
 {
-	return news->id_pos == evlist->id_pos && news->is_pos == evlist->is_pos &&
+	return evlist__id_pos(news) == evlist__id_pos(evlist) &&
+	       evlist__is_pos(news) == evlist__is_pos(evlist) &&
 	       evlist__sample_id_all(news) == evlist__sample_id_all(evlist) &&
 	       evlist__id_hdr_size(news) == evlist__id_hdr_size(evlist);
 }
@@ -175,20 +177,20 @@ static void move_event(struct evlist *evlist, struct evlist *news, struct evsel 
 
 static int add_cpus(struct evlist *evlist, struct evlist *news)
 {
-	struct perf_cpu_map *cpus = news->core.user_requested_cpus;
-	struct perf_cpu_map *ours = evlist->core.user_requested_cpus;
+	struct perf_cpu_map *cpus = evlist__core(news)->user_requested_cpus;
+	struct perf_cpu_map *ours = evlist__core(evlist)->user_requested_cpus;
+	int err = 0;
 
 	/* -1 stands for events of tasks, where there are no others. */
 	if (perf_cpu_map__has_any_cpu(cpus))
 		return 0;
 	cpus = perf_cpu_map__get(cpus);
 	if (!perf_cpu_map__has_any_cpu(ours))
-		cpus = perf_cpu_map__merge(cpus, ours);
-	if (!cpus)
-		return -ENOMEM;
-	perf_evlist__set_maps(&evlist->core, cpus, evlist->core.threads);
+		err = cpu_map__merge(&cpus, ours);
+	if (!err)
+		evlist__set_maps_of_session(evlist, cpus, evlist__core(evlist)->threads);
 	perf_cpu_map__put(cpus);
-	return 0;
+	return err;
 }
 
 /* What a dump is to have for them */
@@ -233,9 +235,9 @@ static void delete_news(struct evlist *news)
 {
 	if (!news)
 		return;
-	perf_cpu_map__put(news->core.user_requested_cpus);
-	news->core.user_requested_cpus = NULL;
-	evlist__delete(news);
+	perf_cpu_map__put(evlist__core(news)->user_requested_cpus);
+	evlist__core(news)->user_requested_cpus = NULL;
+	evlist__put(news);
 }
 
 /* Events that joined */

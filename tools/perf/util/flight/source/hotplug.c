@@ -42,6 +42,7 @@
 #include "hotplug.h"
 #include "event-id.h"
 #include "../status.h"
+#include "../../base-api.h"
 #include "../../cgroup.h"
 #include "../../clockid.h"
 #include "../../evlist.h"
@@ -230,10 +231,12 @@ static int open_event(struct evlist *evlist, struct evsel *evsel, struct perf_cp
 	return err;
 }
 
-static bool is_polled(const struct evlist *evlist, int fd)
+static bool is_polled(struct evlist *evlist, int fd)
 {
-	for (int i = 0; i < evlist->core.pollfd.nr; i++) {
-		if (evlist->core.pollfd.entries[i].fd == fd)
+	const struct fdarray *fds = &evlist__core(evlist)->pollfd;
+
+	for (int i = 0; i < fds->nr; i++) {
+		if (fds->entries[i].fd == fd)
 			return true;
 	}
 	return false;
@@ -246,8 +249,8 @@ static int open_again(struct flight_hotplug *hp, struct evlist *evlist, struct p
 	struct evsel *evsel;
 
 	evlist__for_each_entry(evlist, evsel) {
-		struct mmap *maps = evsel->core.attr.write_backward ? evlist->overwrite_mmap :
-								      evlist->mmap;
+		struct mmap *maps = evsel->core.attr.write_backward ?
+				    evlist__overwrite_mmap(evlist) : evlist__mmap(evlist);
 		int idx = perf_cpu_map__idx(evsel->core.cpus, cpu), old, fd;
 
 		if (idx < 0 || !maps || !maps[map_idx].core.base)
@@ -279,7 +282,7 @@ static void leave_out(struct flight_hotplug *hp, struct perf_cpu cpu)
 		return;
 	scnprintf(text, sizeof(text), "%d", cpu.cpu);
 	one = perf_cpu_map__new(text);
-	hp->missing = perf_cpu_map__merge(hp->missing, one);
+	cpu_map__merge(&hp->missing, one);
 	perf_cpu_map__put(one);
 	cpu_map__snprint(hp->missing, hp->left_out, sizeof(hp->left_out));
 	hp->news |= FLIGHT_CPUS_MISSING;
@@ -292,7 +295,7 @@ static bool take_up(struct flight_hotplug *hp, struct perf_cpu cpu)
 
 	for (int i = 0; i < hp->nr_followed; i++) {
 		struct flight_followed *f = &hp->followed[i];
-		int idx = perf_cpu_map__idx(f->evlist->core.all_cpus, cpu);
+		int idx = perf_cpu_map__idx(evlist__core(f->evlist)->all_cpus, cpu);
 
 		if (idx < 0 && f->all)
 			leave_out(hp, cpu);

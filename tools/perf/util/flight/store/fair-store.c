@@ -177,7 +177,7 @@ static const struct fair_layout *layout_of(struct fair_store *fs, union perf_eve
  *
  * Return: NULL if they do, or what to do.
  */
-const char *fair_store__check(const struct evlist *evlist)
+const char *fair_store__check(struct evlist *evlist)
 {
 	const struct evsel *evsel;
 	const char *hint;

@@ -36,7 +36,7 @@ struct fair_store *fair_store__new(size_t size, struct evlist *evlist,
 				   ring_store_record_t evict, fair_store_group_t gone,
 				   void *data);
 void fair_store__delete(struct fair_store *fs);
-const char *fair_store__check(const struct evlist *evlist);
+const char *fair_store__check(struct evlist *evlist);
 
 void fair_store__append(struct fair_store *fs, const void *piece, size_t len);
 void fair_store__close_round(struct fair_store *fs, u64 time);

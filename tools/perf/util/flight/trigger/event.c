@@ -18,6 +18,7 @@
  * per pass, so that the recorder's own buffers do not have to wait.
  */
 #include "triggers.h"
+#include "../../base-api.h"
 #include "../../debug.h"
 #include "../../event.h"
 #include "../../evlist.h"
@@ -66,7 +67,7 @@ static void event_free(struct flight_trigger *t)
 
 	if (!w)
 		return;
-	evlist__delete(w->evlist);
+	evlist__put(w->evlist);
 	free(w->name);
 	free(w->filter);
 	free(w);
@@ -183,14 +184,15 @@ static void set_clock(struct watched *w, clockid_t clockid)
 
 static int open_events(struct watched *w)
 {
-	struct target target = { .system_wide = true, .uid = UINT_MAX };
+	struct target target = { .system_wide = true };
 	struct evsel *evsel;
 	int err;
 
+	target__select_all_users(&target);
 	err = evlist__create_maps(w->evlist, &target);
 	if (err)
 		return err;
-	if (w->evlist->core.nr_entries > 1) {
+	if (evlist__nr_entries(w->evlist) > 1) {
 		evlist__for_each_entry(w->evlist, evsel)
 			evsel__set_sample_id(evsel, true);
 		evlist__set_id_pos(w->evlist);
@@ -211,13 +213,14 @@ static int open_events(struct watched *w)
 		       w->filter);
 		return -EINVAL;
 	}
-	return evlist__mmap(w->evlist, BUFFER_PAGES);
+	return evlist__do_mmap(w->evlist, BUFFER_PAGES);
 }
 
 static int event_start(struct flight_trigger *t)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct watched *w = t->priv;
+	const struct fdarray *fds;
 	int err;
 
 	set_clock(w, t->host->clockid);
@@ -227,8 +230,9 @@ static int event_start(struct flight_trigger *t)
 	t->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (t->fd < 0)
 		return -errno;
-	for (int i = 0; i < w->evlist->core.pollfd.nr; i++) {
-		if (epoll_ctl(t->fd, EPOLL_CTL_ADD, w->evlist->core.pollfd.entries[i].fd, &ev))
+	fds = &evlist__core(w->evlist)->pollfd;
+	for (int i = 0; i < fds->nr; i++) {
+		if (epoll_ctl(t->fd, EPOLL_CTL_ADD, fds->entries[i].fd, &ev))
 			return -errno;
 	}
 	evlist__enable(w->evlist);
@@ -240,10 +244,11 @@ static void put_raw(struct evsel *evsel __maybe_unused,
 		    const struct perf_sample *sample __maybe_unused, FILE *f __maybe_unused)
 {
 #ifdef HAVE_LIBTRACEEVENT
-	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && !IS_ERR_OR_NULL(evsel->tp_format)) {
+	struct tep_event *tp = evsel__tp_format(evsel);
+
+	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && tp) {
 		fprintf(f, ": ");
-		event_format__fprintf(evsel->tp_format, sample->cpu, sample->raw_data,
-				      sample->raw_size, f);
+		event_format__fprintf(tp, sample->cpu, sample->raw_data, sample->raw_size, f);
 	}
 #endif
 }
@@ -252,11 +257,13 @@ static void put_raw(struct evsel *evsel __maybe_unused,
 static bool set_target(struct flight_trigger *t, struct evsel *evsel, struct perf_sample *sample)
 {
 #ifdef HAVE_LIBTRACEEVENT
-	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && !IS_ERR_OR_NULL(evsel->tp_format) &&
-	    !strcmp(evsel->tp_format->name, "signal_generate") && sample->raw_data) {
-		const char *comm = evsel__rawptr(evsel, sample, "comm");
+	struct tep_event *tp = evsel__tp_format(evsel);
 
-		t->cause.pid = evsel__intval(evsel, sample, "pid");
+	if (evsel->core.attr.type == PERF_TYPE_TRACEPOINT && tp &&
+	    !strcmp(tp->name, "signal_generate") && sample->raw_data) {
+		const char *comm = sample__text(sample, evsel, "comm");
+
+		t->cause.pid = sample__number(sample, evsel, "pid");
 		if (comm)
 			scnprintf(t->cause.comm, sizeof(t->cause.comm), "%.16s", comm);
 		return true;
@@ -297,17 +304,18 @@ static bool set_reason(struct flight_trigger *t, union perf_event *event, bool t
 {
 	struct watched *w = t->priv;
 	struct evsel *evsel = evlist__event2evsel(w->evlist, event);
-	struct perf_sample sample = {};
+	struct perf_sample sample;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f;
 
+	perf_sample__init(&sample, /*all=*/true);
 	if (!evsel || evsel__parse_sample(evsel, event, &sample) ||
 	    (told && sample.time >= t->hit_at))
-		return told;
+		goto out;
 	f = open_memstream(&text, &len);
 	if (!f)
-		return told;
+		goto out;
 	fprintf(f, "%s by pid %d on CPU %u", evsel__name(evsel), sample.pid, sample.cpu);
 	if (sample.raw_data && sample.raw_size)
 		put_raw(evsel, &sample, f);
@@ -319,6 +327,8 @@ static bool set_reason(struct flight_trigger *t, union perf_event *event, bool t
 		told = true;
 	}
 	free(text);
+out:
+	perf_sample__exit(&sample);
 	return told;
 }
 
@@ -365,8 +375,8 @@ static unsigned int event_hits(struct flight_trigger *t)
 	unsigned int hits = 0;
 	bool told = false;
 
-	for (int i = 0; i < w->evlist->core.nr_mmaps; i++)
-		hits += read_map(t, &w->evlist->mmap[i], &told);
+	for (int i = 0; i < evlist__core(w->evlist)->nr_mmaps; i++)
+		hits += read_map(t, &evlist__mmap(w->evlist)[i], &told);
 	if (hits && !told && trigger_is_ready(&t->state))
 		set_lost_reason(t, hits);
 	return hits;

@@ -20,6 +20,7 @@
 #include "triggers.h"
 #include "walker.h"
 #include "watch.h"
+#include "../../base-api.h"
 #include "../../cap.h"
 #include "../../debug.h"
 
@@ -146,11 +147,8 @@ static int check_tracepoint(const struct flight_trigger *t)
 /* Without them, libbpf has reasons of its own. */
 static bool is_permitted(void)
 {
-	bool used_root;
-
-	return perf_cap__capable(CAP_SYS_ADMIN, &used_root) ||
-	       (perf_cap__capable(CAP_BPF, &used_root) &&
-		perf_cap__capable(CAP_PERFMON, &used_root));
+	return perf_cap__has(CAP_SYS_ADMIN) ||
+	       (perf_cap__has(CAP_BPF) && perf_cap__has(CAP_PERFMON));
 }
 
 static int refuse_permission(const struct flight_trigger *t)
