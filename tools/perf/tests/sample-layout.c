@@ -148,7 +148,7 @@ static void put_file_header(struct writer *w, u64 data_size)
 	const u64 words[] = {
 		MAGIC, header, entry,
 		/*attrs=*/header, entry, data, data_size, /*event_types=*/0, 0,
-		/*adds_features=*/0, 0, 0, 0,
+		/*adds_features=*/1ULL << HEADER_HOSTNAME, 0, 0, 0,
 	};
 
 	rewind(w->file);
@@ -157,17 +157,29 @@ static void put_file_header(struct writer *w, u64 data_size)
 	put_words(w, 3, (u64[]) { ids, sizeof(u64), ID });
 }
 
+/* By this feature perf sees how long the words of the features are. */
+static void put_host_name(struct writer *w)
+{
+	u64 section = ftell(w->file) + sizeof(struct perf_file_section);
+
+	put_words(w, 2, (u64[]) { section, sizeof(u32) + 8 });
+	put(w, 8, sizeof(u32));
+	fwrite("perf-be", 1, 8, w->file);
+}
+
 static bool write_file(const char *path, bool big_endian)
 {
 	struct writer w = { .file = fopen(path, "w"), .big_endian = big_endian };
-	long data;
+	long data, end;
 
 	if (!w.file)
 		return false;
 	put_file_header(&w, 0);
 	data = ftell(w.file);
 	put_records(&w);
-	put_file_header(&w, ftell(w.file) - data);
+	end = ftell(w.file);
+	put_host_name(&w);
+	put_file_header(&w, end - data);
 	return !fclose(w.file);
 }
 
