@@ -6,7 +6,9 @@
  * data pages. struct perf_rb_memory is the set of operations on the memory of all three:
  *
  *	alloc		rb_alloc()
- *	to_page		perf_mmap_to_page(): a page fault of a mapping
+ *	to_page		perf_mmap_to_page(): a page of a mapping. Linux 6.12 asks when it is
+ *			touched, and takes a reference on it; 7.3 when the mapping is made,
+ *			and relies on the counts that a mapping has in rb->mmap_count
  *	charge		perf_mmap() and persistent sessions, before alloc
  *	uncharge	perf_mmap_put(), after the last mapping
  *	free		ring_buffer_put(), an RCU grace period after the last reference
@@ -22,7 +24,7 @@
  * struct perf_rb_memory, which may be embedded in the structure that describes the region.
  * The pages need a struct page and a kernel address. charge may leave the charge empty.
  * free returns the memory to the region and, as here, must reset page->mapping, which
- * page faults have set.
+ * page faults of Linux 6.12 have set.
  *
  * Context: alloc and charge sleep. free runs from an RCU callback, in softirq context.
  * to_page runs in an RCU read-side critical section or with a reference on the buffer.
