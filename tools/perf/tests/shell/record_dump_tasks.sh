@@ -72,7 +72,7 @@ for pid in "${sleepers[@]}"; do
 	! grep -q ":$pid/$pid" tasks || fail "sleep, pid $pid, is described"
 done
 perf report -i "$dump" --stdio --sort comm,dso,sym >named 2>/dev/null
-grep -qE '% +perf +perf +\[\.\] noploop' named || fail "noploop is not named"
+grep -qE '% +perf(-noploop)? +perf +\[\.\] noploop' named || fail "noploop is not named"
 grep -qE '% +bash +bash ' named || fail "the child of the sleeping bash has no maps"
 for file in data.2*; do
 	n=$(perf script -i "$file" --show-task-events 2>/dev/null | grep -c RECORD_COMM || true)

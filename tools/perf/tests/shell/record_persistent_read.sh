@@ -33,7 +33,7 @@ names_the_dead()
 	other_perf report -i "$TMP/d" --stdio -g none --no-children --sort comm,dso,sym \
 		>"$TMP/report" 2>&1
 	head -n 30 "$TMP/report"
-	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
+	grep -qE '^ *[0-9.]+% +perf(-noploop)? +perf +\[\.\] noploop' "$TMP/report"
 	grep -q 'Total Lost Samples: 0' "$TMP/report"
 }
 

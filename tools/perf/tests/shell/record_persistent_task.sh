@@ -186,9 +186,9 @@ follows_what_it_starts()
 	head -n 20 "$TMP/who"
 	grep -q 'py-thread' "$TMP/who"
 	grep -q 'py-grandchild' "$TMP/who"
-	grep -qE ' perf noploop' "$TMP/who"
+	grep -qE ' perf(-noploop)? noploop' "$TMP/who"
 	# And nobody else. Some have no name: they got it before the session began.
-	not grep -qvE ' (:[0-9]+|py-thread|py-grandchild|perf) ' "$TMP/who"
+	not grep -qvE ' (:[0-9]+|py-thread|py-grandchild|perf(-noploop)?) ' "$TMP/who"
 	perf ctl -d ti
 }
 
@@ -262,7 +262,7 @@ follows_cgroup()
 	other_perf script -i "$TMP/g" -F comm,ip,sym 2>/dev/null | awk '{ print $1, $3 }' |
 		sort | uniq -c | sort -rn >"$TMP/who"
 	head -n 20 "$TMP/who"
-	grep -qE ' perf noploop' "$TMP/who"
+	grep -qE ' perf(-noploop)? noploop' "$TMP/who"
 	# Of that task alone. Its parent may reap it on another CPU between exit_notify() and its
 	# last context switch. It has no pid then, and perf_event_pid() returns -1.
 	other_perf script -i "$TMP/g" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c |

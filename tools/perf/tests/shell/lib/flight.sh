@@ -215,7 +215,7 @@ dead_have_names()
 	other_perf report -i "$1" --stdio -g none --no-children --sort comm,dso,sym \
 		>"$TMP/report" 2>&1
 	sed -n '/^#/d; 1,40p' "$TMP/report"
-	grep -qE '^ *[0-9.]+% +perf +perf +\[\.\] noploop' "$TMP/report"
+	grep -qE '^ *[0-9.]+% +perf(-noploop)? +perf +\[\.\] noploop' "$TMP/report"
 }
 
 # records_in_delay OUT OPTION...: what comes in the delay of a trigger is in the dump

@@ -228,13 +228,18 @@ class Perfetto:
     def sample(self, interned, s, event):
         """Resolve a sample; the oldest call comes first in it."""
         assert s.one(3) in self.threads, 'a thread without a name'
-        stack = []
+        stack, last = [], None
         for i in interned['stack'][s.one(4)].numbers(2):
             frame = interned['frame'][i]
             mapping = interned['mapping'][frame.one(3)]
             assert mapping.numbers(7)[0] in interned['path']
             name = interned['name'][frame.one(2)].text(2) if 2 in frame.all else UNKNOWN
-            stack.append([name])
+            # Frames of one address are an inlined function, and what it is inlined into.
+            if (frame.one(3), frame.one(4)) == last:
+                stack[-1].insert(0, name)
+            else:
+                stack.append([name])
+            last = frame.one(3), frame.one(4)
         count, key = s.one(6), (event, s.one(1, -1))
         period = count - self.counts[key]
         self.counts[key] = count
