@@ -45,6 +45,9 @@
 
 /* Names of newer kernels */
 
+/* Header, number of bytes in use, compressed bytes */
+#define PERF_RECORD_COMPRESSED2	83
+
 static inline struct perf_evlist *evlist__core(struct evlist *evlist)
 {
 	return &evlist->core;
@@ -332,13 +335,15 @@ static inline int sorting__set_up(struct evlist *evlist, struct perf_env *env)
 
 /* The event is that of the sample. */
 #define sample__chain(sample, cursor, evsel, al, max_stack)				\
-	sample__resolve_callchain(sample, cursor, NULL, al, max_stack)
+	((void)(evsel), sample__resolve_callchain(sample, cursor, NULL, al, max_stack))
 #define thread__chain(thread, cursor, evsel, sample, max_stack)				\
-	thread__resolve_callchain(thread, cursor, sample, NULL, NULL, max_stack)
+	((void)(evsel),									\
+	 thread__resolve_callchain(thread, cursor, sample, NULL, NULL, max_stack))
 #define sample__for_each_node(thread, evsel, sample, max_stack, symbols, cb, data)	\
-	sample__for_each_callchain_node(thread, sample, max_stack, symbols, cb, data)
+	((void)(evsel),									\
+	 sample__for_each_callchain_node(thread, sample, max_stack, symbols, cb, data))
 #define sample__mark_dso_hit(tool, event, sample, evsel, machine)			\
-	build_id__mark_dso_hit(tool, event, sample, machine)
+	((void)(evsel), build_id__mark_dso_hit(tool, event, sample, machine))
 #define sample__number(sample, evsel, name)	perf_sample__intval(sample, name)
 #define sample__text(sample, evsel, name)	((const char *)perf_sample__rawptr(sample, name))
 

@@ -16,6 +16,7 @@
 #include "code.h"
 #include "records.h"
 #include "sample.h"
+#include "../base-api.h"
 #include "../debug.h"
 
 #include <perf/event.h>
@@ -31,9 +32,6 @@
 #endif
 
 #define WINDOW_SIZE		0x100000
-
-/* Header, number of bytes in use, compressed bytes. Newer than this perf. */
-#define RECORD_COMPRESSED2	83
 
 /* Room for a record that is written, before its size is checked */
 #define OUT_SIZE		(2 * (REDACT_RECORD_MAX + sizeof(u64)))
@@ -108,7 +106,7 @@ static int put_inner(struct window *win, u64 pos)
 		memcpy(&header, win->inner + done, sizeof(header));
 		if (header.size < sizeof(header) || header.type == PERF_RECORD_AUXTRACE ||
 		    header.type == PERF_RECORD_HEADER_TRACING_DATA ||
-		    header.type == PERF_RECORD_COMPRESSED || header.type == RECORD_COMPRESSED2)
+		    header.type == PERF_RECORD_COMPRESSED || header.type == PERF_RECORD_COMPRESSED2)
 			return refuse(pos, "there is no record that can be compressed");
 		if (header.size > win->inner_size - done)
 			break;
@@ -186,7 +184,7 @@ static int put_compressed(struct window *win, const struct perf_event_header *he
 	size_t start = sizeof(*header), size = header->size - start;
 	u64 used;
 
-	if (header->type == RECORD_COMPRESSED2) {
+	if (header->type == PERF_RECORD_COMPRESSED2) {
 		if (size < sizeof(used))
 			return refuse(pos, "a compressed record is too short");
 		memcpy(&used, record + start, sizeof(used));
@@ -245,7 +243,7 @@ static int put_next(struct window *win)
 	case PERF_RECORD_HEADER_TRACING_DATA:
 		return refuse(pos, "a record of streams is in a file,");
 	case PERF_RECORD_COMPRESSED:
-	case RECORD_COMPRESSED2:
+	case PERF_RECORD_COMPRESSED2:
 		err = put_compressed(win, &header, pos);
 		break;
 	default:

@@ -12,6 +12,7 @@
  * records of a file without rounds.
  */
 #include "part.h"
+#include "../../base-api.h"
 #include "../../event.h"
 #include "../../header.h"
 
@@ -255,7 +256,7 @@ static int read_beginning(struct part *p)
 	u32 type;
 
 	while (!err && next_record(p, &record, &type)) {
-		if (type == PERF_RECORD_COMPRESSED)
+		if (type == PERF_RECORD_COMPRESSED || type == PERF_RECORD_COMPRESSED2)
 			return -EOPNOTSUPP;
 		if (type == PERF_RECORD_FINISHED_INIT || type == PERF_RECORD_FINISHED_ROUND) {
 			pos = p->pos;
