@@ -204,6 +204,11 @@ static inline struct machine *host_machine__new(struct perf_env *env __maybe_unu
 	return machine__new_host();
 }
 
+/* After the header was written; perf 6.12 keeps the files when it writes the build-ids. */
+static inline void perf_session__keep_files(struct perf_session *session __maybe_unused)
+{
+}
+
 /* For an evlist without a session */
 static inline void evlist__set_host_env(struct evlist *evlist)
 {
@@ -297,6 +302,11 @@ static inline struct perf_cpu_map **evsel__own_cpus(struct evsel *evsel)
 static inline struct machine *host_machine__new(struct perf_env *env)
 {
 	return machine__new_host(env);
+}
+
+static inline void perf_session__keep_files(struct perf_session *session)
+{
+	perf_session__cache_build_ids(session);
 }
 
 static inline void evlist__set_host_env(struct evlist *evlist __maybe_unused)

@@ -151,6 +151,8 @@ static int reader__finish_file(struct persistent_reader *r, bool no_buildid)
 			__set_bit(feat, wanted);
 	}
 	err = perf_session__write_header(r->session, r->evlist, fd, true);
+	if (!no_buildid)
+		perf_session__keep_files(r->session);
 	for_each_set_bit(feat, wanted, HEADER_FEAT_BITS)
 		r->incomplete |= !perf_header__has_feat(header, feat);
 	if (!err && r->incomplete)
