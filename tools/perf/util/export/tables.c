@@ -35,6 +35,7 @@
 #include "symbol.h"
 #include "symbol_conf.h"
 #include "thread.h"
+#include "vdso.h"
 
 #include <errno.h>
 #include <internal/rc_check.h>
@@ -190,7 +191,9 @@ static u32 add_mapping(struct export_tables *t, struct map *map)
 	dso = map__dso(map);
 	if (dso__has_build_id(dso))
 		build_id__snprintf(dso__bid(dso), build_id, sizeof(build_id));
-	key.file = export_tables__string(t, dso__long_name(dso));
+	/* The file of a vdso is a copy that this perf has made. */
+	key.file = export_tables__string(t, dso__is_vdso(dso) ? dso__short_name(dso) :
+								dso__long_name(dso));
 	key.build_id = export_tables__string(t, build_id);
 	if (key.file == INTERNER_FAILED || key.build_id == INTERNER_FAILED)
 		return INTERNER_FAILED;
