@@ -81,7 +81,7 @@ stage()
 # The fragments of a variant.
 fragments()
 {
-	printf '%s\n' "$VM/config/boot.config" "$VM/config/perf.config"
+	printf '%s\n' "$VM/config/boot.config" "$VM/config/$BASE.config" "$VM/config/perf.config"
 	[ "$1" = debug ] || printf '%s\n' "$VM/config/incidents.config"
 	case $1 in
 	base*) ;;

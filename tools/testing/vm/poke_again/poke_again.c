@@ -146,6 +146,9 @@ static int __init poke_again_init(void)
 	sync_core_fn = find_function("do_sync_core");
 	if (!text_poke_fn || !sync_core_fn)
 		return -ENOENT;
+	/* Its name since Linux 6.16 */
+	if (!find_function(batch_probe.kp.symbol_name))
+		batch_probe.kp.symbol_name = "smp_text_poke_batch_finish";
 	err = register_kprobes(probes, ARRAY_SIZE(probes));
 	if (err)
 		return err;
