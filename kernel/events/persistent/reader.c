@@ -144,6 +144,10 @@ static vm_fault_t perf_persistent_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 
 	get_page(page);
+	/*
+	 * perf_mmap_fault() sets page->mapping, which a page that is written needs. This one is
+	 * never written by way of this file, and is on no LRU list.
+	 */
 	vmf->page = page;
 	return 0;
 }

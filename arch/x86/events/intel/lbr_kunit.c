@@ -82,7 +82,7 @@
 #include <asm/cpu_device_id.h>
 #include <asm/fpu/xstate.h>
 #include <asm/intel_ds.h>
-#include <asm/microcode.h>		/* has cpuid() */
+#include <asm/microcode.h>		/* has cpuid(), in newer kernels */
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 

@@ -82,7 +82,7 @@ static bool lbr_snapshot_is_user_call(u64 from, u64 to)
 static bool lbr_snapshot_read(struct perf_branch_stack *stack)
 {
 	unsigned int depth = min_t(unsigned int, x86_pmu.lbr_nr, MAX_LBR_ENTRIES);
-	bool arch = boot_cpu_has(X86_FEATURE_ARCH_LBR);
+	bool arch = cpu_feature_enabled(X86_FEATURE_ARCH_LBR);
 	u64 from, to, tos = 0, nr = 0;
 	unsigned int i, idx;
 
