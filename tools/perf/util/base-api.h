@@ -118,7 +118,7 @@ static inline void evsel__put(struct evsel *evsel)
 static inline void evlist__format_evsels(struct evlist *evlist, struct strbuf *sb,
 					 size_t max_length)
 {
-	char text[2048];
+	char text[2048] = "";
 
 	evlist__scnprintf_evsels(evlist, max_length < sizeof(text) ? max_length : sizeof(text),
 				 text);
@@ -182,15 +182,13 @@ static inline bool perf_cap__has(int cap)
 	return perf_cap__capable(cap, &used_root);
 }
 
-/* Return: 0 or -ENOMEM, which leaves @orig as it was. */
+/* Return: 0 or -ENOMEM. Then it is not known whether @orig was put, and it is NULL. */
 static inline int cpu_map__merge(struct perf_cpu_map **orig, struct perf_cpu_map *other)
 {
-	struct perf_cpu_map *merged = perf_cpu_map__merge(*orig, other);
+	struct perf_cpu_map *old = *orig;
 
-	if (!merged && other)
-		return -ENOMEM;
-	*orig = merged;
-	return 0;
+	*orig = perf_cpu_map__merge(old, other);
+	return *orig || (!old && !other) ? 0 : -ENOMEM;
 }
 
 /* The CPUs of an event that perf does not open: not to be derived from those that are online */
@@ -231,9 +229,10 @@ static inline bool record_opts__data_mmap(const struct record_opts *opts)
 	return opts->sample_address;
 }
 
-static inline void symbol_conf__set_buildid_mmap2(bool on)
+/* Maps have build-ids, if one of the events writes such; @without: one writes maps without. */
+static inline void symbol_conf__set_buildid_mmap2(bool with, bool without __maybe_unused)
 {
-	symbol_conf.buildid_mmap2 = on;
+	symbol_conf.buildid_mmap2 |= with;
 }
 
 static inline void hist_entry_iter__set_evsel(struct hist_entry_iter *iter, struct evsel *evsel)
@@ -328,9 +327,9 @@ static inline bool record_opts__data_mmap(const struct record_opts *opts)
 	return opts->record_data_mmap;
 }
 
-static inline void symbol_conf__set_buildid_mmap2(bool on)
+static inline void symbol_conf__set_buildid_mmap2(bool with, bool without)
 {
-	symbol_conf.no_buildid_mmap2 = !on;
+	symbol_conf.no_buildid_mmap2 |= without && !with;
 }
 
 static inline void hist_entry_iter__set_evsel(struct hist_entry_iter *iter __maybe_unused,

@@ -207,7 +207,7 @@ static bool has_tracepoints(struct evlist *evlist)
 static int put_notes(struct note_writer *w, struct evlist *evlist, enum note_extent extent)
 {
 	struct machine *machine;
-	struct perf_env env;
+	struct perf_env env = {};
 	int err = 0;
 
 	perf_env__init(&env);
@@ -540,7 +540,7 @@ static int note(const char *what, unsigned int every)
 	if (err) {
 		print_error(name, err);
 	} else {
-		symbol_conf__set_buildid_mmap2(true);
+		symbol_conf__set_buildid_mmap2(true, false);
 		err = note_session(name, fd, &evlist, &info, every);
 	}
 out:

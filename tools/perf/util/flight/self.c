@@ -122,7 +122,7 @@ int flight_self__init(struct flight_self *self, const struct flight_opts *fo,
 		self->way = "recorded";
 	else if (fo->persistent)
 		self->way = flight_self__knows_pids() ? "dropped" : "recorded";
-	else if (!target__has_cpu(target) && !fo->user)
+	else if (!target__has_cpu(target) && (!fo->user || target->tid))
 		self->way = "outside";
 	else
 		self->way = flight_self__knows_pids() ? "filtered" : "recorded";

@@ -211,17 +211,18 @@ static void reader__set_clock(struct persistent_reader *r)
 void persistent_reader__set_options(struct persistent_reader *r)
 {
 	struct evsel *evsel;
-	bool build_id = false;
+	bool with = false, without = false;
 
 	evlist__for_each_entry(r->evlist, evsel) {
-		build_id |= evsel->core.attr.build_id;
+		with |= evsel->core.attr.build_id;
+		without |= evsel->core.attr.mmap2 && !evsel->core.attr.build_id;
 		r->tool.namespace_events |= evsel->core.attr.namespaces;
 		r->tool.cgroup_events |= evsel->core.attr.cgroup;
 		if (evsel__has_br_stack(evsel))
 			r->opts->branch_stack |= evsel->core.attr.branch_sample_type;
 	}
 	/* The same kind of map everywhere, or a file seems to be two. */
-	symbol_conf__set_buildid_mmap2(build_id);
+	symbol_conf__set_buildid_mmap2(with, without);
 }
 
 /**

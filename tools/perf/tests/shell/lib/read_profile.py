@@ -234,12 +234,13 @@ class Perfetto:
             mapping = interned['mapping'][frame.one(3)]
             assert mapping.numbers(7)[0] in interned['path']
             name = interned['name'][frame.one(2)].text(2) if 2 in frame.all else UNKNOWN
-            # Frames of one address are an inlined function, and what it is inlined into.
-            if (frame.one(3), frame.one(4)) == last:
+            # Other frames of one address are what was inlined, and into what. A function that
+            # calls itself has the same frame again.
+            if last and last[0] != i and last[1:] == (frame.one(3), frame.one(4)):
                 stack[-1].insert(0, name)
             else:
                 stack.append([name])
-            last = frame.one(3), frame.one(4)
+            last = i, frame.one(3), frame.one(4)
         count, key = s.one(6), (event, s.one(1, -1))
         period = count - self.counts[key]
         self.counts[key] = count

@@ -219,6 +219,9 @@ static int take_events(struct persistent_reader *r, struct evlist *news,
 		if (!evlist__find_attr(r->evlist, &evsel->core.attr))
 			move_event(r->evlist, news, evsel);
 	}
+	/* Those that came have the CPUs of the others, too. */
+	evlist__set_maps_of_session(r->evlist, evlist__core(r->evlist)->user_requested_cpus,
+				    evlist__core(r->evlist)->threads);
 	for (int i = 0; i < ps->nr_events && !err; i++) {
 		const struct persistent_event *event = &ps->events[i];
 
