@@ -63,6 +63,11 @@ static inline bool evlist__enabled(const struct evlist *evlist)
 	return evlist->enabled;
 }
 
+static inline struct events_stats *evlist__stats(struct evlist *evlist)
+{
+	return &evlist->stats;
+}
+
 static inline int evlist__id_pos(const struct evlist *evlist)
 {
 	return evlist->id_pos;
@@ -202,6 +207,12 @@ static inline struct machine *host_machine__new(struct perf_env *env __maybe_unu
 	return machine__new_host();
 }
 
+/* Whether perf_session__process_event() refuses a record, or leaves it out */
+static inline bool perf_event__is_damaged(const union perf_event *event __maybe_unused)
+{
+	return false;
+}
+
 /* After the header was written; perf 6.12 keeps the files when it writes the build-ids. */
 static inline void perf_session__keep_files(struct perf_session *session __maybe_unused)
 {
@@ -301,6 +312,11 @@ static inline struct perf_cpu_map **evsel__own_cpus(struct evsel *evsel)
 static inline struct machine *host_machine__new(struct perf_env *env)
 {
 	return machine__new_host(env);
+}
+
+static inline bool perf_event__is_damaged(const union perf_event *event)
+{
+	return event->header.size % sizeof(u64) || perf_event__too_small(event, NULL);
 }
 
 static inline void perf_session__keep_files(struct perf_session *session)
