@@ -231,9 +231,11 @@ counts_samples()
 # counts_as_report FILE: samples by function and by task
 counts_as_report()
 {
-	local only=(-i "$1" --stdio -t '|' -g none)
+	local only=(-i "$1" --stdio -t '|' -g none --no-inline)
 
-	incident -i "$1" >/dev/null
+	# An inlined function has samples of its own on the page, but not in perf report.
+	perf script --no-inline -i "$1" -s "$(perf --exec-path)/scripts/python/incident.py" -- \
+		--json -o "$TMP/counts.html" >"$TMP/figures"
 	perf report "${only[@]}" --no-children -F sample,sym,dso 2>/dev/null >"$TMP/self"
 	perf report "${only[@]}" --children -F overhead_children,sym,dso 2>/dev/null >"$TMP/total"
 	perf report "${only[@]}" --no-children -F sample,pid 2>/dev/null >"$TMP/tasks"

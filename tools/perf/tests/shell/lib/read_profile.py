@@ -244,7 +244,9 @@ class Perfetto:
         count, key = s.one(6), (event, s.one(1, -1))
         period = count - self.counts[key]
         self.counts[key] = count
-        self.samples.append(Sample(event, s.one(3), '', stack[::-1], 1, period, {}))
+        # -1, of a task that has exited
+        tid = s.one(3) - (s.one(3) >> 31 << 32)
+        self.samples.append(Sample(event, tid, '', stack[::-1], 1, period, {}))
 
     def ftrace(self, cpu, e):
         """Take an event."""
