@@ -458,7 +458,7 @@ has_switch_records()
 	"$READ" switches perfetto "$CONVERTED" | awk '{ print $2, $4, $NF }' >"$TMP/own"
 	perf script -i "$TMP/switches" --show-switch-events -F tid,cpu,time -G 2>/dev/null |
 		grep 'SWITCH_CPU_WIDE OUT' | sed -nE -e 's/next pid.tid: *[0-9]+./next /' \
-			-e 's/^ *([0-9]+) +\[0*([0-9]+)\].*next ([0-9]+).*/\2 \1 \3/p' \
+			-e 's/^ *(-?[0-9]+) +\[0*([0-9]+)\].*next ([0-9]+).*/\2 \1 \3/p' \
 			>"$TMP/expected"
 	same "$TMP/expected" "$TMP/own"
 }
