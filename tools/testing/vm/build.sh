@@ -142,7 +142,8 @@ build_kernel()
 		env CCACHE_DISABLE=1 make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
-	build_module "$variant" test_modules "$TOP/tools/testing/selftests/perf_events/test_modules"
+	build_module "$variant" test_modules \
+		"$BUILD/patched/src/tools/testing/selftests/perf_events/test_modules"
 	build_module "$variant" poke_again "$VM/poke_again"
 }
 
@@ -167,7 +168,7 @@ build_perf()
 		-j"$JOBS" prefix="$BUILD/$variant" WERROR=0 \
 		PYTHON=/usr/bin/python3 PYTHON_CONFIG=/usr/bin/python3-config \
 		BUILD_BPF_SKEL=1 NO_LIBLLVM=1 NO_LIBPERL=1 NO_JVMTI=1 NO_GTK2=1 \
-		NO_CAPSTONE=1 NO_LIBPFM4=1 NO_SHELLCHECK=1 install-bin
+		NO_CAPSTONE=1 NO_LIBPFM4=1 NO_SHELLCHECK=1 NO_RUST=1 install-bin
 	# A warning of gcc 12, an error of gcc 14. What was built so is built again.
 	if grep 'Wimplicit-function-declaration' "$BUILD/$variant/perf.log" >&2; then
 		rm -rf "$BUILD/$variant/perf"
