@@ -389,10 +389,12 @@ void perf_blackbox_fill_session(struct perf_blackbox_session *session,
 
 static void perf_blackbox_name_event(struct perf_event *event, struct perf_blackbox_event *entry)
 {
-	struct pmu *pmu = READ_ONCE(event->pmu);
+	struct perf_event_context *ctx = perf_event_ctx_lock(event);
+	struct pmu *pmu = event->pmu;
 
-	/* A PMU may go before its events. */
+	/* A PMU may go before its events, of newer kernels. The context's mutex holds it. */
 	strscpy_pad(entry->pmu, pmu && pmu->name ? pmu->name : "", sizeof(entry->pmu));
+	perf_event_ctx_unlock(event, ctx);
 	memset(entry->name, 0, sizeof(entry->name));
 #ifdef CONFIG_EVENT_TRACING
 	if (event->tp_event)

@@ -512,6 +512,9 @@ static int perf_persistent_try_attach(struct perf_persistent_event *pe, struct p
 	if (event->group_leader != event || event->nr_siblings)
 		return perf_persistent_refuse(-EINVAL, "the event is in a group");
 
+	if (perf_event_is_revoked(event))
+		return perf_persistent_refuse(-ENODEV, "the PMU of the event has gone");
+
 	/* Its CPU went offline; ENABLE and DISABLE since were not noted. */
 	if (perf_event_is_away(event))
 		return perf_persistent_refuse(-ENODEV, "the CPU of the event went offline");

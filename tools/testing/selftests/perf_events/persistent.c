@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 
 #include "../kselftest_harness.h"
