@@ -96,6 +96,7 @@ static int bench_tool__sample(const struct perf_tool *tool, union perf_event *ev
 {
 	return bench_tool__event(tool, event, sample, machine);
 }
+
 DEFINE_TOOL_SAMPLE(bench_tool__sample)
 
 static int measure(const char *path, struct stats *nsec, struct bench_tool *bt)

@@ -1236,6 +1236,7 @@ static int read_sample(const struct perf_tool *tool, union perf_event *event __m
 	thread__put(thread);
 	return 0;
 }
+
 DEFINE_TOOL_SAMPLE(read_sample)
 
 static int read_recording(const char *path, struct reader *reader)

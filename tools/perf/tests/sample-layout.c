@@ -236,6 +236,7 @@ static int read_sample(const struct perf_tool *tool, union perf_event *event,
 {
 	return read_event(tool, event, sample, machine);
 }
+
 DEFINE_TOOL_SAMPLE(read_sample)
 
 static bool reads_right(const char *path)

@@ -176,7 +176,7 @@ static inline void perf_sample__set_evsel(struct perf_sample *sample __maybe_unu
 }
 
 #define perf_tool__process_feature(tool, session, event)	\
-	perf_event__process_feature(session, event)
+	((void)(tool), perf_event__process_feature(session, event))
 
 /* Names of no kernel */
 
@@ -278,6 +278,7 @@ static int fn##__of_tool(const struct perf_tool *tool, union perf_event *event,	
 {											\
 	return fn(tool, event, sample, evsel, machine);					\
 }
+
 #define DEFINE_TOOL_FEATURE(fn)								\
 static int fn##__of_tool(struct perf_session *session, union perf_event *event)		\
 {											\
@@ -369,8 +370,10 @@ static inline int sorting__set_up(struct evlist *evlist, struct perf_env *env)
 	 sample__for_each_callchain_node(thread, sample, max_stack, symbols, cb, data))
 #define sample__mark_dso_hit(tool, event, sample, evsel, machine)			\
 	((void)(evsel), build_id__mark_dso_hit(tool, event, sample, machine))
-#define sample__number(sample, evsel, name)	perf_sample__intval(sample, name)
-#define sample__text(sample, evsel, name)	((const char *)perf_sample__rawptr(sample, name))
+#define sample__number(sample, evsel, name)						\
+	((void)(evsel), perf_sample__intval(sample, name))
+#define sample__text(sample, evsel, name)						\
+	((void)(evsel), (const char *)perf_sample__rawptr(sample, name))
 
 #define DEFINE_TOOL_SAMPLE(fn)								\
 static int fn##__of_tool(const struct perf_tool *tool, union perf_event *event,		\
@@ -378,6 +381,7 @@ static int fn##__of_tool(const struct perf_tool *tool, union perf_event *event,	
 {											\
 	return fn(tool, event, sample, sample->evsel, machine);				\
 }
+
 #define DEFINE_TOOL_FEATURE(fn)								\
 static int fn##__of_tool(const struct perf_tool *tool, struct perf_session *session,	\
 			 union perf_event *event)					\

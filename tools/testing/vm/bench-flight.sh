@@ -186,7 +186,8 @@ part_cpu()
 	for ((i = 0; i < RUNS; i++)); do
 		for variant in "${VARIANTS[@]}"; do
 			if [ "$variant" = base ]; then
-				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" "${CLOSES[@]}"
+				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" \
+					"${CLOSES[@]}"
 				sleep 3
 			else
 				start_keeping "$variant" 4096 "${CLOSES[@]}"
@@ -261,7 +262,8 @@ part_self()
 	for ((i = 0; i < RUNS; i++)); do
 		for variant in "${VARIANTS[@]}"; do
 			if [ "$variant" = base ]; then
-				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" "${calls[@]}"
+				start 'mmap size' "$BASE_PERF" record -v -a -o "$WORK/d" \
+					"${calls[@]}"
 				sleep 3
 			else
 				start_keeping "$variant" 8192 "${calls[@]}"

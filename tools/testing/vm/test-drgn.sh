@@ -116,7 +116,8 @@ recovers_by_itself()
 	local kept=$OUT/perf.data.by-itself
 	"$PERF" data recover -q -f --session kept -o "$kept" "$OUT/vmcore" &&
 		numbers_of "$kept" | diff - <(seq 0 $((MARKERS - 1))) || return 1
-	"$BASE_PERF" script -i "$kept" -k "$VMLINUX" -F event,ip,sym >"$OUT/text" 2>"$OUT/complaints"
+	"$BASE_PERF" script -i "$kept" -k "$VMLINUX" -F event,ip,sym \
+		>"$OUT/text" 2>"$OUT/complaints"
 	jq -r '.messages[]' "$kept.json" >"$OUT/messages"
 	grep -m1 -E ' [0-9a-f]+ __set_task_comm' "$OUT/text" &&
 		grep 'sysrq: Trigger a crash$' "$OUT/messages"

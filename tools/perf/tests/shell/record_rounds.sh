@@ -41,7 +41,8 @@ same_as_base()
 	[ -n "$perf" ] && [ -x "$perf" ] || return 0
 	for perf in "$BASE_PERF" "$PERF"; do
 		"$perf" script --kallsyms /dev/null --ns --show-task-events --show-mmap-events \
-			--show-lost-events -F -sym,-symoff,-dso -i "$1" >"${perf//\//_}.out" 2>"${perf//\//_}.err" ||
+			--show-lost-events -F -sym,-symoff,-dso -i "$1" \
+			>"${perf//\//_}.out" 2>"${perf//\//_}.err" ||
 			fail "$perf script failed: $(tail -n 3 "${perf//\//_}.err")"
 	done
 	[ -s "${PERF//\//_}.out" ] || fail "nothing was printed"

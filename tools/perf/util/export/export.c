@@ -86,6 +86,7 @@ out:
 	addr_location__exit(&al);
 	return err;
 }
+
 DEFINE_TOOL_SAMPLE(process_sample)
 
 /*
@@ -156,6 +157,7 @@ static int process_feature(const struct perf_tool *tool __maybe_unused,
 		return 0;
 	return perf_tool__process_feature(tool, session, event);
 }
+
 DEFINE_TOOL_FEATURE(process_feature)
 
 static void init_tool(struct perf_tool *tool)

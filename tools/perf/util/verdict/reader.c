@@ -574,6 +574,7 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 		r->err = handle_clock(r, sample, machine, task);
 	return r->err;
 }
+
 DEFINE_TOOL_SAMPLE(process_sample)
 
 static int process_lost(const struct perf_tool *tool, union perf_event *event,

@@ -119,6 +119,7 @@ static int mark_sample(const struct perf_tool *tool, union perf_event *event,
 	thread__put(thread);
 	return 0;
 }
+
 DEFINE_TOOL_SAMPLE(mark_sample)
 
 /* A map grows while its process lives: the copy is named by its version. */
@@ -200,8 +201,9 @@ static bool has_file(const char *dir, const char *id, const char *name, char *pa
 	    access(path, R_OK))
 		return false;
 	/* One that a crash of the machine has cut off may have no build-id. */
-	return strcmp(name, "elf") || (filename__snprintf_build_id(path, found, sizeof(found)) > 0 &&
-				       !strcmp(found, id));
+	if (strcmp(name, "elf"))
+		return true;
+	return filename__snprintf_build_id(path, found, sizeof(found)) > 0 && !strcmp(found, id);
 }
 
 static const char *file_of(struct dso *dso)
