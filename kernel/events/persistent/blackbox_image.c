@@ -392,7 +392,7 @@ static void perf_blackbox_name_event(struct perf_event *event, struct perf_black
 	struct perf_event_context *ctx = perf_event_ctx_lock(event);
 	struct pmu *pmu = event->pmu;
 
-	/* A PMU may go before its events, of newer kernels. The context's mutex holds it. */
+	/* In newer kernels a PMU may go before its events, but not under this mutex. */
 	strscpy_pad(entry->pmu, pmu && pmu->name ? pmu->name : "", sizeof(entry->pmu));
 	perf_event_ctx_unlock(event, ctx);
 	memset(entry->name, 0, sizeof(entry->name));

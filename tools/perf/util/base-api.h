@@ -178,7 +178,7 @@ static inline void perf_sample__set_evsel(struct perf_sample *sample __maybe_unu
 #define perf_tool__process_feature(tool, session, event)	\
 	((void)(tool), perf_event__process_feature(session, event))
 
-/* Names of no kernel */
+/* What is no function of any kernel */
 
 static inline bool perf_cap__has(int cap)
 {
@@ -187,7 +187,7 @@ static inline bool perf_cap__has(int cap)
 	return perf_cap__capable(cap, &used_root);
 }
 
-/* Return: 0 or -ENOMEM. Then it is not known whether @orig was put, and it is NULL. */
+/* Return: 0, or -ENOMEM with @orig set to NULL: perf 6.12 may have put the map. */
 static inline int cpu_map__merge(struct perf_cpu_map **orig, struct perf_cpu_map *other)
 {
 	struct perf_cpu_map *old = *orig;
@@ -240,7 +240,7 @@ static inline bool record_opts__data_mmap(const struct record_opts *opts)
 	return opts->sample_address;
 }
 
-/* Maps have build-ids, if one of the events writes such; @without: one writes maps without. */
+/* @with: an event writes maps with build-ids; @without: an event writes maps without */
 static inline void symbol_conf__set_buildid_mmap2(bool with, bool without __maybe_unused)
 {
 	symbol_conf.buildid_mmap2 |= with;
