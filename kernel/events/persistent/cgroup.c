@@ -31,7 +31,8 @@
  * The end of a cgroup
  * -------------------
  *
- * kill_css() sets CSS_DYING, which is never cleared, and no task enters the css any more:
+ * When a css is killed no task enters it any more, and css_offline() follows. Both are for
+ * good:
  *
  *  - rmdir() of a cgroup, which has no live task and no cgroup below it by then;
  *  - the perf_event controller is taken from a hierarchy, all of whose cgroups but the root
@@ -39,29 +40,29 @@
  *    directories stay, and may have tasks. When the controller returns, the cgroups get
  *    another css, which the event does not follow.
  *
- * From then on there is nothing to follow. But a task that is about to finish its exit may
- * still leave a record, and a reader that is told of the end does not look again. So the event
- * is GONE, and its readers are told, when no record can follow:
+ * From css_offline() on there is nothing to follow. But a task that is about to finish its
+ * exit may still leave a record, and a reader that is told of the end does not look again. So
+ * the event is GONE, and its readers are told, when no record can follow:
  *
  *	cgroup_mutex			perf_persistent_mutex		a reader
  *
- *	kill_css(): STORE CSS_DYING	UNCLAIM: STORE the number	poll_wait()
- *	after a grace period:		  of followers			(D) LOAD ended
- *	  css_offline():		(B) smp_mb()
- *	(A) smp_mb()			LOAD CSS_DYING: queue the work
- *	LOAD the number of followers:
- *	  queue the work		the work:
+ *	css_offline(): STORE offline	UNCLAIM: STORE the number	poll_wait()
+ *	(A) smp_mb()			  of followers			(D) LOAD ended
+ *	LOAD the number of followers:	(B) smp_mb()
+ *	  queue the work		LOAD offline: queue the work
+ *
+ *					the work:
  *					  retire the events
  *					  wait for a grace period
  *					  (C) STORE ended
  *					  wake the readers
  *
- * A pairs with B: UNCLAIM sees CSS_DYING, or css_offline() the follower. The grace period of
- * the work waits for the writer that an IPI of perf_event_retire() has interrupted: records
- * are written with preemption or interrupts disabled, or under rcu_read_lock(). C pairs with
- * D: who sees the end sees all records. The work takes perf_persistent_mutex, which cannot be
- * taken below cgroup_mutex: the locks that are taken below the former include
- * cpu_hotplug_lock.
+ * A pairs with B: UNCLAIM sees that the css is offline, or css_offline() the follower. The
+ * grace period of the work waits for the writer that an IPI of perf_event_retire() has
+ * interrupted: records are written with preemption or interrupts disabled, or under
+ * rcu_read_lock(). C pairs with D: who sees the end sees all records. The work takes
+ * perf_persistent_mutex, which cannot be taken below cgroup_mutex: the locks that are taken
+ * below the former include cpu_hotplug_lock.
  *
  * A follower is a member of a session that is not claimed, and not told to have ended.
  * perf_persistent_followers has them all, so that each is retired, and its readers woken,
@@ -72,9 +73,10 @@
  * The number is in the perf_cgroup, which the event of each follower holds, and changes where
  * the list does, with perf_persistent_mutex held. css_offline() loads it without, as it cannot
  * take that mutex. It does not miss a follower: a member that is added while it looks finds
- * CSS_DYING, by A and B. If it finds one that is just taken off the list, the work has nothing
- * to do. A cgroup that gets the controller again has another css, whose number begins at 0; the
- * css of a root, which may move to another hierarchy with its followers, is never offline.
+ * the css offline, by A and B. If it finds one that is just taken off the list, the work has
+ * nothing to do. A cgroup that gets the controller again has another css, whose number begins
+ * at 0; the css of a root, which may move to another hierarchy with its followers, is never
+ * offline.
  *
  *  - perf_event_retire() takes the event off its context: context switches on its CPU cost
  *    what they cost without it. It keeps css, count and buffer. It cannot be enabled again,
@@ -118,10 +120,10 @@
 /* Members whose cgroup is there. Protected by perf_persistent_mutex. */
 static LIST_HEAD(perf_persistent_followers);
 
-static bool perf_persistent_cgroup_dying(struct perf_persistent_event *pe)
+static bool perf_persistent_cgroup_is_offline(struct perf_persistent_event *pe)
 {
-	/* kill_css() does not mark its store. */
-	return data_race(pe->event->cgrp->css.flags) & CSS_DYING;
+	/* Stored without the mutex */
+	return READ_ONCE(pe->event->cgrp->offline);
 }
 
 static void perf_persistent_add_follower(struct perf_persistent_event *pe)
@@ -153,7 +155,7 @@ static void perf_persistent_retire_all(struct work_struct *work)
 	guard(mutex)(&perf_persistent_mutex);
 
 	list_for_each_entry_safe(pe, tmp, &perf_persistent_followers, follower_entry) {
-		if (perf_persistent_cgroup_dying(pe)) {
+		if (perf_persistent_cgroup_is_offline(pe)) {
 			perf_event_retire(pe->event);
 			perf_persistent_del_follower(pe);
 			list_add_tail(&pe->follower_entry, &retired);
@@ -203,7 +205,7 @@ void perf_persistent_follow_cgroup(struct perf_persistent_event *pe)
 	perf_persistent_add_follower(pe);
 	/* B, matches A in perf_persistent_cgroup_offline(): see above */
 	smp_mb();
-	if (perf_persistent_cgroup_dying(pe))
+	if (perf_persistent_cgroup_is_offline(pe))
 		schedule_work(&perf_persistent_retire_work);
 }
 
@@ -227,6 +229,7 @@ void perf_persistent_leave_cgroup(struct perf_persistent_event *pe)
  */
 void perf_persistent_cgroup_offline(struct perf_cgroup *cgrp)
 {
+	WRITE_ONCE(cgrp->offline, true);
 	/* A, matches B in perf_persistent_follow_cgroup(): see above */
 	smp_mb();
 	if (READ_ONCE(cgrp->nr_followers))
