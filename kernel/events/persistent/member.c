@@ -129,18 +129,22 @@ DEFINE_MUTEX(perf_persistent_lock);
  *
  * Context: any; the result may change only from false to true.
  * Return: true if the event follows tasks, and all of them have gone, or a cgroup that was
- * removed; or if its PMU has gone.
+ * removed; or if its PMU has gone, and no child is left.
  */
 bool perf_persistent_gone(struct perf_persistent_event *pe)
 {
 	/* D, matches C: see Ordering */
 	unsigned int attached = smp_load_acquire(&pe->event->attach_state);
 
-	if (perf_persistent_cgroup_gone(pe) || perf_event_is_revoked(pe->event))
+	if (perf_persistent_cgroup_gone(pe))
 		return true;
 
-	/* An event that follows a task never returns to its context. */
-	if (!(attached & PERF_ATTACH_TASK) || (attached & PERF_ATTACH_CONTEXT))
+	/*
+	 * An event that follows a task never returns to its context, nor does one whose PMU has
+	 * gone. It leaves the context as it is revoked, with the context locked: D is for both.
+	 */
+	if ((attached & PERF_ATTACH_CONTEXT) ||
+	    (!(attached & PERF_ATTACH_TASK) && !perf_event_is_revoked(pe->event)))
 		return false;
 
 	/* Each task that inherited the event has one of these. */
