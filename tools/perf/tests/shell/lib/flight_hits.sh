@@ -75,14 +75,14 @@ names_container()
 	[ "$(json "$DUMP" trigger_pod_uid)" = "$POD" ]
 }
 
-# start NAME TRIGGER: no cooldown, so that nothing is hidden by it
+# start NAME TRIGGER [COOLDOWN]: without one, so that nothing is hidden by it
 start()
 {
 	local full=()
 
 	[ -z "${FLIGHT_FULL-}" ] || full=(-e syscalls:sys_enter_write)
 	start_recorder "$TMP/$1" -M 4M -e cpu-clock/freq=199/ "${full[@]}" -a --trigger signal \
-		--trigger "$2,cooldown=0"
+		--trigger "$2,cooldown=${3:-0}"
 	[ -z "${FLIGHT_FULL-}" ] || dd if=/dev/zero of=/dev/null bs=1 count=60000 2>/dev/null
 }
 
