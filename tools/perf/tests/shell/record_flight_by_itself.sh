@@ -79,8 +79,7 @@ believes_the_kernel()
 limit_memory()
 {
 	CGROUP=/sys/fs/cgroup/$1
-	mkdir -p /sys/fs/cgroup
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 	mkdir "$CGROUP"
 	echo 32M >"$CGROUP/memory.max"
@@ -251,8 +250,7 @@ pressure_in_a_cgroup()
 	local burners
 
 	CGROUP=/sys/fs/cgroup/flight-psi
-	mkdir -p /sys/fs/cgroup
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	mkdir "$CGROUP"
 	trap 'rmdir "$CGROUP"' EXIT
 	start psi-cgroup 'psi/resource=cpu,some,over=800ms,window=2s,cgroup=flight-psi/'

@@ -22,7 +22,7 @@ EVENT=(-a -e raw_syscalls:sys_enter --filter "id == $GETPPID")
 # Below a directory that nothing else has. Removed when the test ends
 begin_cgroups()
 {
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
 		echo "1..0 # SKIP the test makes cgroups of version 2 in /sys/fs/cgroup"
 		exit 2

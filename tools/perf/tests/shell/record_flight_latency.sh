@@ -86,8 +86,7 @@ in_a_cgroup()
 	local below=flight-latency$POD_CGROUP
 
 	CGROUP=/sys/fs/cgroup/flight-latency
-	mkdir -p /sys/fs/cgroup
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	mkdir -p "/sys/fs/cgroup/$below"
 	run_container
 	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/'

@@ -176,8 +176,7 @@ expires_while_held()
 
 can_limit_memory()
 {
-	mkdir -p /sys/fs/cgroup
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 } 2>/dev/null
 

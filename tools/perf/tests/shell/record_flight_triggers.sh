@@ -29,6 +29,7 @@ tracepoint_with_filter()
 {
 	local event='sched:sched_process_exec/filename ~ "*cra,sh*"/'
 
+	mount_cgroups
 	start_recorder "$TMP/a" -M 4M -e cpu-clock -F 199 -a \
 		--trigger "event:$event,delay=10ms,cooldown=0"
 	make_cgroup flight-event
@@ -72,7 +73,7 @@ storm_of_events()
 		run_as storm
 	done
 	dumped 1
-	first=$(dumps "$TMP/c" | head -n1)
+	first=$(dumps "$TMP/c" | sed -n 1p)
 	run_as storm
 	stop_recorder INT
 	json "$first" swallowed
@@ -88,9 +89,10 @@ bytes_of_dumps()
 		awk '{ n += $1 } END { print n + 0 }'
 }
 
+# Asks each time: the hits of before may be dumped after what was asked for.
 newest_is_asked_for()
 {
-	grep -q '"trigger": "signal"' "$(newest_dump "$1").json"
+	grep -q '"trigger": "signal"' "$(newest_dump "$1").json" || { kill -USR1 "$RECORDER"; false; }
 }
 
 # As fast as a program can, far more than the buffers of the trigger hold: the cooldown and the
@@ -120,7 +122,6 @@ storm_at_full_rate()
 		--trigger 'event:syscalls:sys_enter_close/fd >= 1000000/,cooldown=0'
 	close_range 1000000 1009999 '' 0
 	# Their number does not grow: each new one may remove an old one.
-	kill -USR1 "$RECORDER"
 	wait_for newest_is_asked_for "$TMP/j"
 	stop_recorder INT
 	echo "$(dumps "$TMP/j" | wc -l) dumps are left, $(bytes_of_dumps "$TMP/j") bytes"

@@ -154,12 +154,18 @@ stop_recorder()
 	DUMP=$(newest_dump "$OUT_NAME")
 }
 
+# A recorder asks for cgroups if they are mounted when it starts.
+mount_cgroups()
+{
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+}
+
 # make_cgroup PATH: below the mount point, until the test ends; sets CGROUP
 # shellcheck disable=SC2034 # for the scripts that source this
 make_cgroup()
 {
-	mkdir -p /sys/fs/cgroup
-	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	mount_cgroups
 	CGROUP=/sys/fs/cgroup/$1
 	echo "/sys/fs/cgroup/${1%%/*}" >>"$TMP/made-cgroups"
 	mkdir -p "$CGROUP"
