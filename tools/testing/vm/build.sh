@@ -256,6 +256,27 @@ build_init()
 	done
 }
 
+# Copies of files of the host, which change with its packages: see init.c.
+build_near()
+{
+	local near=$BUILD/vm/near.cpio perfs=() variant newest
+	for variant in patched base; do
+		[ ! -x "$BUILD/$variant/bin/perf" ] || perfs+=("$BUILD/$variant/bin/perf")
+	done
+	# shellcheck disable=SC2012 # no strange names
+	newest=$(ls -dt /etc/ld.so.cache /var/lib/dpkg/status "$VM/near-files.py" "${perfs[@]}" |
+		head -n1)
+	[[ $near -nt $newest || $(uname -m) != x86_64 ]] && return
+	rm -rf "$BUILD/vm/near"
+	# What is installed meanwhile is newer.
+	touch "$near.begun"
+	"$VM/near-files.py" "$BUILD/vm/near/near" "${perfs[@]}"
+	(cd "$BUILD/vm/near" && find . | cpio -o -H newc --quiet -R 0:0) >"$near.new"
+	touch -r "$near.begun" "$near.new"
+	mv "$near.new" "$near"
+	rm -rf "$BUILD/vm/near"
+}
+
 # Whoever did not come through make may have none of it.
 tools_are_there()
 {
@@ -292,6 +313,7 @@ main()
 		all) build_both "$variant" ;;
 		esac
 	done
+	build_near
 	case "$what $* " in
 	selftests*|"all "*patched*|"all "*debug*)
 		build_selftests

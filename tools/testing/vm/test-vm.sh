@@ -36,9 +36,14 @@ guest_view()
 	CMD='set -e; [ "$(id -u)" = 0 ]; [ "$PWD" = /tmp ]; [ -z "$(ls -A /tmp)" ]
 		echo x >/tmp/x; ! touch /usr/x 2>/dev/null; cmp "$TOP/Makefile" "$TOP/Makefile"
 		perf_path=$(command -v perf); [ "$perf_path" = "$BUILD/patched/bin/perf" ]
-		echo "$(nproc)" >"$OUT/from-guest"; echo to-stderr >/dev/stderr
+		{ nproc; cksum /bin/bash /lib64/ld-linux-x86-64.so.2 /etc/ld.so.cache
+			stat -f -c %T /; } >"$OUT/from-guest"; echo to-stderr >/dev/stderr
 		echo "BUG: said by a command"; echo "WARNING: said to kmsg" >/dev/kmsg; exit 7' \
-		SMP=3 expect 7 '^to-stderr$' && [ "$(cat "$marker")" = 3 ]
+		SMP=3 expect 7 '^to-stderr$' && diff "$marker" - <<-END
+			3
+			$(cksum /bin/bash /lib64/ld-linux-x86-64.so.2 /etc/ld.so.cache)
+			overlayfs
+		END
 }
 
 # What it said before it was stopped is there. A busy machine takes longer to begin.

@@ -16,6 +16,7 @@
 #                                at each start, and a short command takes 2 to 4 times as long
 #   KASLR=1                      the kernel is at a random address, in the variants patched and
 #                                base_debuginfo
+#   FAR=1                        no file of the host's is in the initramfs, which is small then
 #   APPEND='...'                 more of the kernel's command line
 #   EXPECT='...'                 what the kernel must say although it is a splat: an extended
 #                                regular expression in each line
@@ -39,6 +40,7 @@ ICOUNT=${ICOUNT:-}
 ICOUNT_SHIFT=${ICOUNT_SHIFT:-0}
 ASLR=${ASLR:-}
 KASLR=${KASLR:-}
+FAR=${FAR:-}
 APPEND=${APPEND:-}
 EXPECT=${EXPECT:-}
 ALLOW=${ALLOW:-}
@@ -58,6 +60,8 @@ if [ "$VARIANT" = arm64 ]; then
 fi
 # What init loads when ACCEL=multi, and why: see poke_again.c.
 POKE_AGAIN=$BUILD/$VARIANT/poke_again/poke_again.ko
+# Copies of the host's files, for the guest's memory: see init.c
+NEAR=$BUILD/vm/near.cpio
 GUEST_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 COMMAND_LINE="console=ttyS0 panic=-1 oops=panic quiet log_buf_len=4M random.trust_cpu=on nowatchdog"
 qemu=
@@ -107,6 +111,13 @@ files_to_hide()
 	done
 }
 
+# What the host installs or removes is not in the copies of its files.
+near_is_new()
+{
+	[ -z "$FAR" ] && [ "$VARIANT" != arm64 ] && [ "$NEAR" -nt /etc/ld.so.cache ] &&
+		[ "$NEAR" -nt /var/lib/dpkg/status ]
+}
+
 # The locale is C: programs open the files of another one at each start, which takes a grep half
 # of its time.
 make_initrd()
@@ -141,6 +152,7 @@ make_initrd()
 		printf '%s=%s\n' "$v" "${!v-}" >>"$root/job"
 	done
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$DIR/initrd"
+	! near_is_new || cat "$NEAR" >>"$DIR/initrd"
 }
 
 # TCG passes the host's time stamp counter on, unless it counts instructions. The kernel is not
@@ -151,6 +163,17 @@ clock_options()
 	[[ -z $ICOUNT && $ACCEL != kvm ]] || return 0
 	khz=$("$BUILD/vm/tsc-khz" 2>/dev/null) || return 0
 	echo "tsc_early_khz=$khz tsc=reliable"
+}
+
+# TCG emulates "rep movsb" byte by byte, and the kernel copies without it if it is slow. Where
+# instructions are counted for their number, the CPU is as it comes.
+cpu()
+{
+	if [[ $ACCEL = kvm || ( -n $ICOUNT && $ICOUNT_SHIFT = 0 ) ]]; then
+		echo max
+	else
+		echo max,erms=off,fsrm=off
+	fi
 }
 
 # The kernel has no ACPI. It takes its CPUs from the MP table, where SeaBIOS lists one for each
@@ -169,7 +192,7 @@ set_machine()
 	case $VARIANT in
 	patched|base_debuginfo) [ -n "$KASLR" ] || COMMAND_LINE+=" nokaslr" ;;
 	esac
-	MACHINE=(-machine pc -cpu max -smp "$SMP,sockets=$SMP"
+	MACHINE=(-machine pc -cpu "$(cpu)" -smp "$SMP,sockets=$SMP"
 		-virtfs "local,path=/,mount_tag=host,$shared,readonly=on"
 		-virtfs "local,path=$OUT,mount_tag=out,$shared")
 	COMMAND_LINE+=" pmtmr=0x608 no_timer_check reboot=t $(clock_options)"
