@@ -23,13 +23,14 @@ export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHA
 
 configure()
 {
-	local files=("$CONFIG/kunit.config" "$CONFIG/kunit-suites.config") line
+	local small=("$CONFIG/kunit.config" "$CONFIG/$BASE.config") line
+	local files=("${small[@]}" "$CONFIG/kunit-suites.config")
 	case $VARIANT in
 	patched)
 		files+=("$CONFIG/patched.config" "$CONFIG/kunit-ours.config"
 			"$CONFIG/kunit-patched.config")
 		;;
-	base-lbr) files=("$CONFIG/kunit.config" "$CONFIG/kunit-ours.config") ;;
+	base-lbr) files=("${small[@]}" "$CONFIG/kunit-ours.config") ;;
 	esac
 	cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' >"$WORK/.want.new"
 	if ! cmp -s "$WORK/.want.new" "$WORK/.want"; then

@@ -24,9 +24,9 @@ MAKE=(make ARCH=arm64 CROSS_COMPILE="$TRIPLET-" CC="ccache $TRIPLET-gcc" -j"$JOB
 
 build_kernel()
 {
-	local out=$WORK/kernel line
+	local out=$WORK/kernel config=$TOP/tools/testing/vm/config line
 	mkdir -p "$out"
-	sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' "$TOP/tools/testing/vm/config/arm64.config" \
+	sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p' "$config/arm64.config" "$config/$BASE.config" \
 		>"$WORK/want.new"
 	if ! cmp -s "$WORK/want.new" "$WORK/want" || [ ! -f "$out/.config" ] ||
 	   [ "$out/.config" -ot "$SRC/kernel/events/Kconfig" ]; then
