@@ -5,7 +5,8 @@
  *
  * Our files use the names of the newest kernel where these suffice. The others are here:
  * functions that take an event, which newer kernels find in the sample, and callbacks of a
- * tool, which newer kernels give no event. A hook for a newer kernel takes PERF_6_12 out.
+ * tool, which newer kernels give no event. A hook for a newer kernel takes PERF_6_12 out,
+ * and adds those of that kernel.
  */
 #ifndef __PERF_BASE_API_H
 #define __PERF_BASE_API_H
@@ -47,6 +48,17 @@
 
 /* Header, number of bytes in use, compressed bytes */
 #define PERF_RECORD_COMPRESSED2	83
+
+/* The half of a call chain that a sample lacks */
+#define PERF_RECORD_CALLCHAIN_DEFERRED	22
+#define PERF_CONTEXT_USER_DEFERRED	((__u64)-640)
+
+struct perf_record_callchain_deferred {
+	struct perf_event_header header;
+	__u64			 cookie;
+	__u64			 nr;
+	__u64			 ips[];
+};
 
 static inline struct perf_evlist *evlist__core(struct evlist *evlist)
 {
@@ -180,6 +192,21 @@ static inline void perf_sample__set_evsel(struct perf_sample *sample __maybe_unu
 
 /* What is no function of any kernel */
 
+static inline bool evsel__defers_callchain(const struct evsel *evsel __maybe_unused)
+{
+	return false;
+}
+
+/* Newer kernels have the two bits at the beginning of what is reserved here. */
+static inline void attr__copy_deferral(struct perf_event_attr *to,
+				       const struct perf_event_attr *from)
+{
+	to->__reserved_1 = from->__reserved_1 & 3;
+}
+
+/* The tool merges no call chains; @fn is given the halves that come after their samples. */
+#define perf_tool__set_deferred(tool, fn)	((void)(tool), (void)(fn))
+
 static inline bool perf_cap__has(int cap)
 {
 	bool used_root;
@@ -285,110 +312,6 @@ static int fn##__of_tool(struct perf_session *session, union perf_event *event)	
 	return fn(session->tool, session, event);					\
 }
 
-#else /* !PERF_6_12 */
-
-static inline void perf_sample__set_evsel(struct perf_sample *sample, struct evsel *evsel)
-{
-	sample->evsel = evsel__get(evsel);
-}
-
-#define perf_tool__process_feature(tool, session, event)	\
-	perf_event__process_feature(tool, session, event)
-
-static inline bool perf_cap__has(int cap)
-{
-	return perf_cap__capable(cap);
-}
-
-static inline int cpu_map__merge(struct perf_cpu_map **orig, struct perf_cpu_map *other)
-{
-	return perf_cpu_map__merge(orig, other);
-}
-
-static inline struct perf_cpu_map **evsel__own_cpus(struct evsel *evsel)
-{
-	return &evsel->core.pmu_cpus;
-}
-
-static inline struct machine *host_machine__new(struct perf_env *env)
-{
-	return machine__new_host(env);
-}
-
-static inline bool perf_event__is_damaged(const union perf_event *event)
-{
-	return event->header.size % sizeof(u64) || perf_event__too_small(event, NULL);
-}
-
-static inline void perf_session__keep_files(struct perf_session *session)
-{
-	perf_session__cache_build_ids(session);
-}
-
-static inline void evlist__set_host_env(struct evlist *evlist __maybe_unused)
-{
-}
-
-static inline void callchain__set_up(struct evlist *evlist, struct perf_env *env)
-{
-	callchain_param_setup(evlist__combined_sample_type(evlist),
-			      perf_env__e_machine(env, /*e_flags=*/NULL));
-}
-
-static inline void target__select_all_users(struct target *target __maybe_unused)
-{
-}
-
-static inline bool record_opts__data_mmap(const struct record_opts *opts)
-{
-	return opts->record_data_mmap;
-}
-
-static inline void symbol_conf__set_buildid_mmap2(bool with, bool without)
-{
-	symbol_conf.no_buildid_mmap2 |= without && !with;
-}
-
-static inline void hist_entry_iter__set_evsel(struct hist_entry_iter *iter __maybe_unused,
-					      struct evsel *evsel __maybe_unused)
-{
-}
-
-static inline int sorting__set_up(struct evlist *evlist, struct perf_env *env)
-{
-	return setup_sorting(evlist, env);
-}
-
-/* The event is that of the sample. */
-#define sample__chain(sample, cursor, evsel, al, max_stack)				\
-	((void)(evsel), sample__resolve_callchain(sample, cursor, NULL, al, max_stack))
-#define thread__chain(thread, cursor, evsel, sample, max_stack)				\
-	((void)(evsel),									\
-	 thread__resolve_callchain(thread, cursor, sample, NULL, NULL, max_stack))
-#define sample__for_each_node(thread, evsel, sample, max_stack, symbols, cb, data)	\
-	((void)(evsel),									\
-	 sample__for_each_callchain_node(thread, sample, max_stack, symbols, cb, data))
-#define sample__mark_dso_hit(tool, event, sample, evsel, machine)			\
-	((void)(evsel), build_id__mark_dso_hit(tool, event, sample, machine))
-#define sample__number(sample, evsel, name)						\
-	((void)(evsel), perf_sample__intval(sample, name))
-#define sample__text(sample, evsel, name)						\
-	((void)(evsel), (const char *)perf_sample__rawptr(sample, name))
-
-#define DEFINE_TOOL_SAMPLE(fn)								\
-static int fn##__of_tool(const struct perf_tool *tool, union perf_event *event,		\
-			 struct perf_sample *sample, struct machine *machine)		\
-{											\
-	return fn(tool, event, sample, sample->evsel, machine);				\
-}
-
-#define DEFINE_TOOL_FEATURE(fn)								\
-static int fn##__of_tool(const struct perf_tool *tool, struct perf_session *session,	\
-			 union perf_event *event)					\
-{											\
-	return fn(tool, session, event);						\
-}
-
-#endif
+#endif /* PERF_6_12 */
 
 #endif /* __PERF_BASE_API_H */

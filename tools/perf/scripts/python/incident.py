@@ -884,6 +884,9 @@ class Figures:
         if self.machine.manifest.get('unresolved'):
             notes.append('%d samples belong to unknown tasks.'
                          % self.machine.manifest['unresolved'])
+        if self.machine.manifest.get('half_chains'):
+            notes.append('%d samples lack the user half of their call chain: it was evicted, '
+                         'or had not come yet.' % self.machine.manifest['half_chains'])
         notes += self.frozen() + self.recovered()
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '

@@ -11,6 +11,7 @@
  * its last field, except if it has a branch stack, whose size depends on the hardware.
  */
 #include "record.h"
+#include "../base-api.h"
 #include "../build-id.h"
 
 #include <linux/bitops.h>
@@ -39,7 +40,7 @@ const char *blackbox_drop__name(enum blackbox_drop drop)
 
 #define HEADER	sizeof(struct perf_event_header)
 
-static const struct blackbox_shape shapes[PERF_RECORD_MAX] = {
+static const struct blackbox_shape shapes[PERF_RECORD_CALLCHAIN_DEFERRED + 1] = {
 	[PERF_RECORD_MMAP]		= { HEADER + 32, true },
 	[PERF_RECORD_LOST]		= { HEADER + 16 },
 	[PERF_RECORD_COMM]		= { HEADER + 8, true },
@@ -60,6 +61,7 @@ static const struct blackbox_shape shapes[PERF_RECORD_MAX] = {
 	[PERF_RECORD_CGROUP]		= { HEADER + 8, true },
 	[PERF_RECORD_TEXT_POKE]		= { HEADER + 12 },
 	[PERF_RECORD_AUX_OUTPUT_HW_ID]	= { HEADER + 8 },
+	[PERF_RECORD_CALLCHAIN_DEFERRED] = { HEADER + 16 },
 };
 
 /**
@@ -70,7 +72,7 @@ static const struct blackbox_shape shapes[PERF_RECORD_MAX] = {
  */
 const struct blackbox_shape *blackbox_record__shape(u32 type)
 {
-	return type < PERF_RECORD_MAX && shapes[type].size ? &shapes[type] : NULL;
+	return type < ARRAY_SIZE(shapes) && shapes[type].size ? &shapes[type] : NULL;
 }
 
 /**
@@ -291,6 +293,8 @@ static bool check_other(const struct blackbox_shape *shape, const struct perf_ev
 		memcpy(len, record + HEADER + 8, sizeof(len));
 		return (size_t)len[0] + len[1] <= end - shape->size;
 	}
+	if (type == PERF_RECORD_CALLCHAIN_DEFERRED)
+		return get_u64(record + HEADER + 8) <= (end - shape->size) / sizeof(u64);
 	return true;
 }
 

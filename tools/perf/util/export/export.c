@@ -2,7 +2,8 @@
 /*
  * Convert a recording to the formats of other profilers.
  *
- * The records are read once, in the order of time. The stack and the task of each
+ * The records are read once, in the order of time; halves of call chains that come after their
+ * samples are read before, see deferred-chains.c. The stack and the task of each
  * sample are put into tables (tables.c). Then the sample is handed to the format:
  *
  *   pprof, otlp   add it up with those of the same event, stack and task (hits.c),
@@ -22,6 +23,7 @@
 #include "callchain.h"
 #include "data.h"
 #include "debug.h"
+#include "deferred-chains.h"
 #include "event.h"
 #include "evlist.h"
 #include "evsel.h"
@@ -54,6 +56,10 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 	u32 stack, task;
 	int err = 0;
 
+	if (deferred_chains__merge(&ex->deferred, sample)) {
+		ex->err = -ENOMEM;
+		return ex->err;
+	}
 	addr_location__init(&al);
 	if (machine__resolve(machine, &al, sample) < 0) {
 		ex->unresolved++;
@@ -192,8 +198,17 @@ static int check_output(const struct perf_data *data, const char *output)
 
 static int read_records(struct export *ex)
 {
-	int err = perf_session__process_events(ex->session);
+	struct perf_data *data = ex->session->data;
+	int err = 0;
 
+	/* What comes through a pipe cannot be read twice: perf_session merges it. */
+	if (!perf_data__is_pipe(data)) {
+		perf_tool__set_deferred(&ex->tool, NULL);
+		err = deferred_chains__read(&ex->deferred, ex->session->evlist, data->path,
+					    data->force);
+	}
+	if (!err)
+		err = perf_session__process_events(ex->session);
 	/* A header with a wrong size leaves the length of what was read last. */
 	if (err > 0)
 		err = -EIO;
@@ -203,7 +218,7 @@ static int read_records(struct export *ex)
 		pr_err("There is not enough memory for the stacks of the recording.\n");
 	else if (err && !ex->out.err)
 		pr_err("%s cannot be read to its end (error %d): nothing was written.\n",
-		       ex->session->data->path, err);
+		       data->path, err);
 	return err;
 }
 
@@ -212,6 +227,9 @@ static void tell(struct export *ex, const char *output)
 	if (ex->unresolved)
 		pr_warning("%" PRIu64 " samples could not be resolved and were left out.\n",
 			   ex->unresolved);
+	if (ex->deferred.missing)
+		pr_warning("%" PRIu64 " samples lack the user half of their call chain.\n",
+			   ex->deferred.missing);
 	if (ex->filtered)
 		pr_warning("%" PRIu64 " samples of guests were left out.\n", ex->filtered);
 	if (!ex->samples)
@@ -303,6 +321,7 @@ int export__run(const struct export_options *opts)
 
 	if (ex.format->exit)
 		ex.format->exit(&ex);
+	deferred_chains__exit(&ex.deferred);
 	export_hits__exit(&ex.hits);
 	export_containers__exit(&ex.containers);
 	export_origin__exit(&ex.origin);

@@ -3,6 +3,7 @@
 #define __PERF_EXPORT_FORMAT_H
 
 #include "containers.h"
+#include "deferred-chains.h"
 #include "hits.h"
 #include "origin.h"
 #include "pb-out.h"
@@ -72,6 +73,7 @@ extern const struct export_format export_perfetto;
  * @timed: number of those with a time
  * @unresolved: samples that could not be read, as perf report leaves them out
  * @filtered: samples of guests, which perf report leaves out
+ * @deferred: halves of call chains that come after their samples
  * @err: of the first record that could not be converted
  * @priv: of the format
  */
@@ -91,6 +93,7 @@ struct export {
 	u64				timed;
 	u64				unresolved;
 	u64				filtered;
+	struct deferred_chains		deferred;
 	int				err;
 	void				*priv;
 };

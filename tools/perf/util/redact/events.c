@@ -14,6 +14,7 @@
 #include "formats.h"
 #include "sample.h"
 #include "words.h"
+#include "../base-api.h"
 #include "../debug.h"
 #include "../sample-layout.h"
 
@@ -290,6 +291,7 @@ void redact_event__attr(const struct redact_event *event, struct perf_event_attr
 		.clockid		= old->clockid,
 		.sample_max_stack	= old->sample_max_stack,
 	};
+	attr__copy_deferral(attr, old);
 	/* The other types have an address, or what their driver makes of it. */
 	if (old->type == PERF_TYPE_HARDWARE || old->type == PERF_TYPE_SOFTWARE ||
 	    old->type == PERF_TYPE_HW_CACHE || old->type == PERF_TYPE_TRACEPOINT ||

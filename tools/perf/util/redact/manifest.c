@@ -65,6 +65,7 @@ static const struct member {
 	{ "throttled",		NUMBER },
 	{ "given_up",		NUMBER },
 	{ "unresolved",		NUMBER },
+	{ "half_chains",	NUMBER },
 	{ "sideband_dropped",	NUMBER },
 	{ "tasks",		NUMBER },
 	{ "self",		WORD },

@@ -6,7 +6,7 @@
  *
  *	numbers, which stay			EXIT, FORK, LOST, SWITCH, ...
  *	numbers and a text behind them		MMAP, MMAP2, COMM, KSYMBOL, CGROUP
- *	numbers of variable size		SAMPLE, READ, ID_INDEX
+ *	numbers of variable size		SAMPLE, READ, ID_INDEX, CALLCHAIN_DEFERRED
  *	a build-id and the name of a file	BUILD_ID
  *
  * What follows the numbers of a record, as newer kernels may have more of them, is left out.
@@ -17,6 +17,7 @@
 #include "events.h"
 #include "sample.h"
 #include "words.h"
+#include "../base-api.h"
 
 #include <perf/event.h>
 #include <linux/kernel.h>
@@ -135,6 +136,14 @@ static size_t put_sample(struct copy *c)
 	return redact_sample__put(c->event, c->w, c->code, c->in, c->header.size, c->out);
 }
 
+static size_t put_callchain_deferred(struct copy *c)
+{
+	size_t size = redact_deferred__put(c->code, c->in + sizeof(c->header), body_size(c),
+					   c->out + sizeof(c->header));
+
+	return size ? finish(c, size) : 0;
+}
+
 static size_t put_read(struct copy *c)
 {
 	/* pid and tid come first. */
@@ -238,6 +247,7 @@ static const struct rule rules[REDACT_TYPES] = {
 	[PERF_RECORD_CGROUP]		= FUNCTION("CGROUP", put_cgroup),
 	[PERF_RECORD_TEXT_POKE]		= OMITTED("TEXT_POKE"),
 	[PERF_RECORD_AUX_OUTPUT_HW_ID]	= OMITTED("AUX_OUTPUT_HW_ID"),
+	[PERF_RECORD_CALLCHAIN_DEFERRED] = FUNCTION("CALLCHAIN_DEFERRED", put_callchain_deferred),
 	[PERF_RECORD_HEADER_BUILD_ID]	= FUNCTION("BUILD_ID", put_build_id),
 	[PERF_RECORD_FINISHED_ROUND]	= NUMBERS("FINISHED_ROUND", 0),
 	[PERF_RECORD_ID_INDEX]		= FUNCTION("ID_INDEX", put_id_index),

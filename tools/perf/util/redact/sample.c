@@ -18,6 +18,7 @@
 #include "code.h"
 #include "events.h"
 #include "formats.h"
+#include "../base-api.h"
 
 #include <perf/event.h>
 #include <linux/bitops.h>
@@ -229,10 +230,13 @@ static u64 peek_ip(const struct copy *c, u64 type)
 /*
  * Addresses of user space are what a program has in its memory, see code.c. A chain does not
  * leave user space again, so what looks like another context there is such a word, too.
+ *
+ * If the user half is in a record of its own, the chain ends with a number of the kernel's that
+ * leads to it.
  */
-static void copy_chain(struct copy *c, const struct redact_code *code, u64 ip)
+static void copy_chain(struct copy *c, const struct redact_code *code, u64 ip, bool is_of_user)
 {
-	bool is_of_kernel = false, is_of_user = false;
+	bool is_of_kernel = false;
 	u64 nr = copy_word(c);
 
 	if (nr > c->left / sizeof(u64))
@@ -243,7 +247,8 @@ static void copy_chain(struct copy *c, const struct redact_code *code, u64 ip)
 		if (!is_of_user && word >= (u64)PERF_CONTEXT_MAX) {
 			is_of_user = word == (u64)PERF_CONTEXT_USER;
 			is_of_kernel = word == (u64)PERF_CONTEXT_KERNEL ||
-				       word == (u64)PERF_CONTEXT_HV;
+				       word == (u64)PERF_CONTEXT_HV ||
+				       (word == (u64)PERF_CONTEXT_USER_DEFERRED && nr == 1);
 		} else if (!is_of_kernel && word != ip && !redact_code__has(code, word)) {
 			word = 0;
 		}
@@ -285,7 +290,7 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
 	if (type & PERF_SAMPLE_READ)
 		copy_read(c, attr->read_format);
 	if (type & PERF_SAMPLE_CALLCHAIN)
-		copy_chain(c, code, ip);
+		copy_chain(c, code, ip, false);
 	if (type & PERF_SAMPLE_RAW)
 		copy_raw(c, event, w);
 	if (type & PERF_SAMPLE_BRANCH_STACK)
@@ -304,6 +309,25 @@ static void copy_parts(struct copy *c, const struct redact_event *event,
 				      PERF_SAMPLE_CODE_PAGE_SIZE)));
 	if (type & PERF_SAMPLE_AUX)
 		skip(c, take_word(c));
+}
+
+/**
+ * redact_deferred__put - write the user half of a call chain anew
+ * @code: where programs had code
+ * @body: what the record has behind its header
+ * @size: bytes of it
+ * @out: where to write it, with room for as many
+ *
+ * Return: bytes that were written, or 0 if the record is damaged.
+ */
+size_t redact_deferred__put(const struct redact_code *code, const void *body, size_t size,
+			    void *out)
+{
+	struct copy c = { .in = body, .left = size, .out = out, .room = size };
+
+	copy_word(&c);
+	copy_chain(&c, code, 0, true);
+	return c.is_bad ? 0 : c.out - (char *)out;
 }
 
 /**

@@ -25,6 +25,8 @@ struct redact_words;
 size_t redact_sample__put(const struct redact_event *event, const struct redact_words *w,
 			  const struct redact_code *code, const void *record, size_t size,
 			  void *out);
+size_t redact_deferred__put(const struct redact_code *code, const void *body, size_t size,
+			    void *out);
 size_t redact_read__size(const struct perf_event_attr *attr, const void *data, size_t room);
 
 #endif /* __PERF_REDACT_SAMPLE_H */

@@ -243,6 +243,7 @@ struct verdict_side_band {
  * @oldest: time of the first sample
  * @newest: time of the last one
  * @lost: records that the kernel had no room for
+ * @half_chains: samples whose call chain lacks its user half
  * @side_band: where they were, and when tasks ended
  * @manifest: text of the manifest next to a dump, or NULL
  * @clock: the recording has a clock
@@ -256,6 +257,7 @@ struct verdict_history {
 	u64			oldest;
 	u64			newest;
 	u64			lost;
+	u64			half_chains;
 	struct verdict_side_band side_band;
 	u64			samples;
 	bool			clock;

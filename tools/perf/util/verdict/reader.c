@@ -2,7 +2,8 @@
 /*
  * Read a recording into a history.
  *
- * The records are read once, in the order of time. Whichever of the events below were
+ * The records are read once, in the order of time; halves of call chains that come after their
+ * samples are read before, see deferred-chains.c. Whichever of the events below were
  * recorded are used:
  *
  *	sched:sched_switch				who runs, who waits, in which function
@@ -33,6 +34,7 @@
 #include "cgroup.h"
 #include "data.h"
 #include "debug.h"
+#include "deferred-chains.h"
 #include "event.h"
 #include "evlist.h"
 #include "evsel.h"
@@ -74,6 +76,7 @@ struct reader {
 	const struct evsel		*clock;
 	/* Number of a task in the recorder's PID namespace -> in the initial one */
 	struct hashmap			*tids;
+	struct deferred_chains		deferred;
 	bool				namespaced;
 	int				err;
 };
@@ -553,7 +556,8 @@ static int process_sample(const struct perf_tool *tool, union perf_event *event 
 
 	if (sample->cpu == (u32)-1 || r->err)
 		return r->err;
-	err = verdict_history__seen(r->h, sample->cpu, sample->time);
+	err = verdict_history__seen(r->h, sample->cpu, sample->time) ?:
+	      deferred_chains__merge(&r->deferred, sample);
 	if (!err && !find_tid(r, evsel, sample, &tid))
 		return r->err;
 	task = err ? VERDICT_NONE : verdict_history__task(r->h, tid);
@@ -600,6 +604,7 @@ static void init_tool(struct perf_tool *tool)
 	tool->sample		= process_sample__of_tool;
 	tool->lost		= process_lost;
 	tool->exit		= process_exit;
+	perf_tool__set_deferred(tool, NULL);
 }
 
 /*
@@ -680,7 +685,8 @@ int verdict_history__read(struct verdict_history *h, struct verdict_chains *chai
 	if (IS_ERR(r.tids))
 		return -ENOMEM;
 	find_events(&r, session->evlist);
-	err = perf_session__process_events(session);
+	err = deferred_chains__read(&r.deferred, session->evlist, path, force) ?:
+	      perf_session__process_events(session);
 	if (r.err)
 		err = r.err;
 	if (!err)
@@ -689,6 +695,8 @@ int verdict_history__read(struct verdict_history *h, struct verdict_chains *chai
 		pr_err("There is not enough memory for the switches of %s.\n", path);
 	else if (err)
 		pr_err("%s cannot be read to its end (error %d).\n", path, err);
+	h->half_chains = r.deferred.missing;
+	deferred_chains__exit(&r.deferred);
 	hashmap__free(r.tids);
 	return err;
 }

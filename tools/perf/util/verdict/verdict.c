@@ -151,6 +151,9 @@ static void print_notes(const struct verdict_history *h)
 	if (h->lost)
 		printf("%" PRIu64 " records were lost: the kernel had no room for them.\n",
 		       h->lost);
+	if (h->half_chains)
+		printf("%" PRIu64 " samples lack the user half of their call chain.\n",
+		       h->half_chains);
 	verdict_words__missing(h, print_missing, NULL);
 	strbuf_release(&sb);
 }
@@ -367,6 +370,8 @@ static void print_json(const struct verdict *v, const struct verdict_options *o)
 	json_writer__number(&w, "newest", h->newest);
 	json_writer__number(&w, "tasks", h->nr_tasks - 1);
 	json_writer__number(&w, "lost", h->lost);
+	if (h->half_chains)
+		json_writer__number(&w, "half_chains", h->half_chains);
 	if (verdict_words__overhead(&sb, v->history.manifest, h))
 		json_writer__string(&w, "overhead", sb.buf);
 	strbuf_setlen(&sb, 0);

@@ -32,6 +32,10 @@
  * needed task is needed as well. The second pass writes the records, and omits the
  * side-band of all other tasks. Omitting records does not change the order of a round.
  *
+ * If the kernel writes the user half of a call chain later (fp,defer), it may have been evicted
+ * before the sample, or not have come yet. The first pass collects what there is of them, and
+ * the second one counts the samples that lack theirs.
+ *
  * Names: a file is written with mode 0600 and a name that starts with a dot and ends with
  * .tmp, so patterns for dumps do not match it. When its content is on disk, it gets its
  * final name with link(), which never replaces another file. The manifest follows in the
@@ -53,6 +57,7 @@
 #include "../../base-api.h"
 #include "../../clockid.h"
 #include "../../debug.h"
+#include "../../deferred-chains.h"
 #include "../../event.h"
 #include "../../evlist.h"
 #include "../../evsel.h"
@@ -87,6 +92,9 @@
 #define FIRST_FORKS	4096U
 #define MAX_FORKS	(512 * 1024U)
 
+/* Room for the cookies of deferred call chains, at first. */
+#define FIRST_COOKIES	4096U
+
 struct fork_pair {
 	u32			parent;
 	u32			child;
@@ -103,6 +111,9 @@ struct fork_pair {
  * @forks: parents and children
  * @nr_forks: number of @forks
  * @room: number of @forks that there is memory for
+ * @cookies: of the user halves of call chains; sorted in the second pass
+ * @nr_cookies: number of @cookies
+ * @cookie_room: number of @cookies that there is memory for
  * @fd: the file
  * @buffer: data to be written next
  * @buffered: bytes in @buffer
@@ -120,6 +131,9 @@ struct dump {
 	struct fork_pair	*forks;
 	unsigned int		nr_forks;
 	unsigned int		room;
+	u64			*cookies;
+	size_t			nr_cookies;
+	size_t			cookie_room;
 	int			fd;
 	char			*buffer;
 	size_t			buffered;
@@ -139,6 +153,7 @@ static void init_layouts(struct dump *d)
 	sample_layout__init(&d->layout, &evlist__first(evlist)->core.attr, /*swapped=*/false);
 	d->same_layout = true;
 	evlist__for_each_entry(evlist, evsel) {
+		d->m.defers |= evsel__defers_callchain(evsel);
 		sample_layout__init(&layout, &evsel->core.attr, /*swapped=*/false);
 		for (int word = 0; word < SAMPLE_WORD__MAX; word++)
 			d->same_layout &= sample_layout__is_same(&layout, &d->layout, word);
@@ -239,6 +254,50 @@ static void count_unresolved(struct dump *d, union perf_event *event)
 		d->m.unresolved++;
 }
 
+static int compare_cookies(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Check whether the user half of this sample is missing, in the second pass. */
+static void count_half_chain(struct dump *d, union perf_event *event)
+{
+	struct evsel *evsel = evlist__event2evsel(d->source->evlist, event);
+	struct perf_sample sample;
+	u64 cookie;
+
+	if (!evsel || !evsel__defers_callchain(evsel))
+		return;
+	perf_sample__init(&sample, /*all=*/true);
+	if (!evsel__parse_sample(evsel, event, &sample) &&
+	    deferred_chain__cookie(sample.callchain, &cookie) &&
+	    (!d->nr_cookies ||
+	     !bsearch(&cookie, d->cookies, d->nr_cookies, sizeof(cookie), compare_cookies)))
+		d->m.half_chains++;
+	perf_sample__exit(&sample);
+}
+
+/* Without memory for its cookie, a half is told to be missing. */
+static void scan_deferred(struct dump *d, const union perf_event *event)
+{
+	const struct perf_record_callchain_deferred *record = (const void *)event;
+	size_t room = d->cookie_room ? 2 * d->cookie_room : FIRST_COOKIES;
+	u64 *cookies;
+
+	if (!d->m.defers || event->header.size < sizeof(*record))
+		return;
+	if (d->nr_cookies == d->cookie_room) {
+		cookies = realloc(d->cookies, room * sizeof(*cookies));
+		if (!cookies)
+			return;
+		d->cookies = cookies;
+		d->cookie_room = room;
+	}
+	d->cookies[d->nr_cookies++] = record->cookie;
+}
+
 /* Where fork() fails for lack of memory, there is little for the recorder's own dump. */
 static bool has_room_for_fork(struct dump *d)
 {
@@ -307,6 +366,9 @@ static int scan(union perf_event *event, void *data)
 		break;
 	case PERF_RECORD_LOST_SAMPLES:
 		scan_lost(d, event, event->lost_samples.lost);
+		break;
+	case PERF_RECORD_CALLCHAIN_DEFERRED:
+		scan_deferred(d, event);
 		break;
 	case PERF_RECORD_THROTTLE:
 		d->m.throttled++;
@@ -406,6 +468,8 @@ static void scan_rounds(struct dump *d)
 	if (d->source->covers)
 		note_covers(d);
 	want_parents(d);
+	if (d->nr_cookies)
+		qsort(d->cookies, d->nr_cookies, sizeof(*d->cookies), compare_cookies);
 }
 
 /* The second pass */
@@ -474,6 +538,8 @@ static int put_record(union perf_event *event, void *data)
 		return 0;
 	if (event->header.type == PERF_RECORD_SAMPLE) {
 		count_unresolved(d, event);
+		if (d->m.defers)
+			count_half_chain(d, event);
 	} else {
 		if (is_unwanted(d, event))
 			return 0;
@@ -786,6 +852,7 @@ static void fini(struct dump *d)
 	bitmap_free(d->wanted);
 	bitmap_free(d->known);
 	free(d->forks);
+	free(d->cookies);
 	free(d->buffer);
 }
 

@@ -271,6 +271,8 @@ int manifest__write(const struct manifest *m, FILE *f)
 	json_writer__number(&w, "throttled", m->throttled);
 	json_writer__number(&w, "given_up", m->given_up);
 	json_writer__number(&w, "unresolved", m->unresolved);
+	if (m->defers)
+		json_writer__number(&w, "half_chains", m->half_chains);
 	json_writer__number(&w, "sideband_dropped", m->sideband_dropped);
 	json_writer__number(&w, "tasks", m->tasks);
 	json_writer__string(&w, "self", m->self);

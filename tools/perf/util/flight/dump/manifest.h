@@ -72,6 +72,8 @@ struct manifest_share {
  * @throttled: how often events were throttled
  * @given_up: bytes dropped by the recorder
  * @unresolved: samples of tasks without a description
+ * @defers: an event has the user half of its call chains written later
+ * @half_chains: samples whose user half is not in the dump
  * @sideband_dropped: descriptions of tasks that the recorder had no room for
  * @swallowed: further hits that this dump represents
  * @self: what was done about samples of the recorder itself
@@ -108,6 +110,8 @@ struct manifest {
 	u64			throttled;
 	u64			given_up;
 	u64			unresolved;
+	bool			defers;
+	u64			half_chains;
 	u64			sideband_dropped;
 	u64			swallowed;
 	const char		*self;

@@ -44,6 +44,7 @@
 #include "fair-store.h"
 #include "fair-cgroups.h"
 #include "fair-memory.h"
+#include "../../base-api.h"
 #include "../../event.h"
 #include "../../evlist.h"
 #include "../../evsel.h"
@@ -656,7 +657,8 @@ static u32 queue_of_other(struct fair_store *fs, const struct fair_layout *layou
 	u32 pid;
 
 	if ((event->header.type != PERF_RECORD_SWITCH &&
-	     event->header.type != PERF_RECORD_SWITCH_CPU_WIDE) ||
+	     event->header.type != PERF_RECORD_SWITCH_CPU_WIDE &&
+	     event->header.type != PERF_RECORD_CALLCHAIN_DEFERRED) ||
 	    !sample_layout__pid(&layout->words, event, &pid))
 		return FAIR_QUEUE__COMMON;
 	task = task_of(fs, pid);
