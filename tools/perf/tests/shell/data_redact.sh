@@ -218,6 +218,22 @@ test_chains()
 	rm text chains
 }
 
+# The half of a chain that has a record of its own is treated alike, and is still found.
+test_deferred()
+{
+	recording make-deferred d
+	copies -i d -o e
+	grep -q '^1 records are damaged' log || fail "the damaged record"
+	[ "$(recording words e 9 | cut -d' ' -f7-)" = \
+	  '4 ffffffffffffff80 ffffffff81000010 fffffffffffffd80 100000001' ] ||
+		fail "the half of the kernel: $(recording words e 9)"
+	[ "$(recording words e 22 | cut -d' ' -f1-6)" = '100000001 4 401000 0 402000 0' ] ||
+		fail "the half of the program: $(recording words e 22)"
+	[ "$(recording deferral e)" = c000000000 ] ||
+		fail "the attributes: $(recording deferral e)"
+	rm d e
+}
+
 test_keep()
 {
 	copies -q --keep comm -i a -o k
@@ -592,6 +608,7 @@ test_tokens
 test_reading
 test_probes
 test_chains
+test_deferred
 test_keep
 test_no_manifest
 test_names

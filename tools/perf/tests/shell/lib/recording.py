@@ -8,6 +8,7 @@ format of a recording has room for it: so what a copy tells is found by a search
   make FILE            a recording, and its manifest FILE.json
   make-readable FILE   its records and features that every perf can read
   make-words FILE      call chains with words of memory in them, for all of perf
+  make-deferred FILE   a call chain whose user half is in a record of its own, and a broken one
   make-collisions FILE an event with ids that a simple hash table puts at one place
   make-old FILE        of events without PERF_SAMPLE_IDENTIFIER and sample_id_all
   make-compressed FILE, make-compressed2 FILE
@@ -17,6 +18,8 @@ format of a recording has room for it: so what a copy tells is found by a search
   make-newer FILE      a recording of records that are not known
   make-large FILE N    N mappings with long names that have the name of the machine many times
   records FILE         type, misc and size of each record, and its texts
+  deferral FILE        whether the first event has its call chains deferred, in hexadecimal
+  words FILE TYPE      the words of the records of a type, in hexadecimal
   sizes FILE EVENT     the different sizes of the samples of an event
 """
 import json
@@ -33,6 +36,8 @@ HOST = 'hushhost'
  DATA_PAGE_SIZE, CODE_PAGE_SIZE) = (1 << i for i in range(24))
 COMMON = IDENTIFIER | IP | TID | TIME | CPU | PERIOD
 SAMPLE_ID_ALL = 1 << 18
+# defer_callchain and defer_output
+DEFERRED = 3 << 38
 KERNEL, USER = 1, 2
 HARDWARE, SOFTWARE, TRACEPOINT, BREAKPOINT, PMU = 0, 1, 2, 5, 77
 
@@ -477,6 +482,20 @@ def make_words(path):
         f.write(recording([e], records, []))
 
 
+def make_deferred(path):
+    """The user half of a call chain, a word of memory in it, and the number that leads to it"""
+    chain = (2 ** 64 - 128, 0xffffffff81000010, 2 ** 64 - 640, 0x100000001)
+    e = Event(SOFTWARE, 0, COMMON | CALLCHAIN, 1, chain=chain, flags=SAMPLE_ID_ALL | DEFERRED)
+    half = struct.pack('<QQQQQQ', chain[-1], 4, 0x401000, HUSH, 0x402000, 2 ** 64 - 640)
+    records = e.record(3, struct.pack('<ii', 10, 10) + text('program')) + \
+        e.record(10, mmap2('/usr/bin/program'), USER) + e.sample(1000)
+    # It has fewer words than it says.
+    records += e.record(22, struct.pack('<QQQ', chain[-1], 2 ** 24, HUSH), USER)
+    records += e.record(22, half, USER)
+    with open(path, 'wb') as f:
+        f.write(recording([e], records, []))
+
+
 def make_packed(path, kind):
     """A frame of zstd needs no compression: its blocks have their bytes as they are."""
     events = made_events()
@@ -554,6 +573,8 @@ def main():
         make_newer(path)
     elif command == 'make-collisions':
         make_collisions(path)
+    elif command == 'make-deferred':
+        make_deferred(path)
     elif command == 'make-words':
         make_words(path)
     elif command.startswith('make-packed'):
@@ -569,6 +590,13 @@ def main():
             for kind, misc, body in walk(data):
                 words = [w.decode() for w in re.findall(rb'[ -~]{4,}', body)]
                 print(kind, misc, len(body), *words)
+        elif command == 'deferral':
+            attr = struct.unpack_from('<Q', data, 24)[0]
+            print('%x' % (struct.unpack_from('<Q', data, attr + 40)[0] & DEFERRED))
+        elif command == 'words':
+            for kind, _, body in walk(data):
+                if kind == int(sys.argv[3]):
+                    print(*('%x' % w for w, in struct.iter_unpack('<Q', body[8:])))
         elif command == 'sizes':
             print(*sorted({len(body) for kind, _, body in walk(data) if kind == 9 and
                            struct.unpack_from('<Q', body, 8)[0] == int(sys.argv[3])}))
