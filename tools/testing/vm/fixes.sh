@@ -430,6 +430,18 @@ libraries_are_not_optimized()
 	nm "$PERF" | grep ' io__get_char$'
 }
 
+# Of Linux 7.3: "perf evsel: Check the size of a deferred call chain"
+deferred_chain_overruns()
+{
+	local rc=0
+	"$TOP/tools/perf/tests/shell/lib/recording.py" make-deferred halves || return 2
+	"$PERF" script -i halves -F comm,ip >log 2>&1 || rc=$?
+	killed $rc && return 0
+	cat log
+	[ $rc = 0 ] && return 2
+	return 1
+}
+
 bug="the bug is not there"
 [ "$VARIANT" != base ] || bug="the base has the bug"
 for reproducer in miscounted_mmaps pinned_vm_wraps mmap_keeps_cpu attr_larger_than_record \
