@@ -110,7 +110,7 @@ record_all()
 	sleep 1
 	dump
 	stop_recorder INT
-	DUMP=$(dumps "$TMP/dumps" | head -n1)
+	DUMP=$(dumps "$TMP/dumps" | sed -n 1p)
 	echo "$DUMP" >"$TMP/dump"
 	perf record -q -a -e cpu-clock/time=0/ -e task-clock -o "$TMP/timeless" -- \
 		perf test -w noploop 1

@@ -41,7 +41,7 @@ record_all()
 	run_dead
 	dump
 	stop_recorder INT
-	dumps "$TMP/a" | head -n1 >"$TMP/dump"
+	dumps "$TMP/a" | sed -n 1p >"$TMP/dump"
 	uname -n >"$TMP/host"
 	cat /proc/sys/kernel/random/boot_id >"$TMP/boot"
 	# The kernel has no room.

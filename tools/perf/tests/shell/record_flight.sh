@@ -291,7 +291,7 @@ freezes()
 	stop_recorder INT
 	# Samples go on after it: the last dump reaches further than the first one.
 	[ "$(json "$DUMP" newest | cut -d. -f1)" -gt \
-	  "$(json "$(dumps "$TMP/k" | head -n1)" newest | cut -d. -f1)" ]
+	  "$(json "$(dumps "$TMP/k" | sed -n 1p)" newest | cut -d. -f1)" ]
 }
 
 keeps_young_ones()
@@ -395,7 +395,7 @@ dump_two_events()
 	run_dead
 	dump
 	stop_recorder INT
-	DUMP=$(dumps "$TMP/x" | head -n1)
+	DUMP=$(dumps "$TMP/x" | sed -n 1p)
 	[ "$(json "$DUMP" events)" -gt 100 ]
 	"$BASE_PERF" script -i "$DUMP" >"$TMP/text" 2>/dev/null
 }
@@ -525,7 +525,7 @@ if [ -z "${FLIGHT_SHORT-}" ]; then
 	check "max-age" keeps_young_ones
 	check_bpf_programs
 	check "a dump of two events for those who read others' formats" dump_two_events
-	DUMP=$(dumps "$TMP/x" | head -n1)
+	DUMP=$(dumps "$TMP/x" | sed -n 1p)
 	check "speedscope reads all samples" speedscope_reads_all
 	if perf version --build-options | grep -qE 'libpython: \[ on'; then
 		check "gecko holds all samples" gecko_holds_all

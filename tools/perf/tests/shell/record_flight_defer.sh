@@ -59,7 +59,7 @@ counts_halves()
 # The dump of the check before: the first one of OUT
 first_dump()
 {
-	dumps "$TMP/a" | head -n1
+	dumps "$TMP/a" | sed -n 1p
 }
 
 # The halves of the copy can still be put together.

@@ -163,14 +163,14 @@ tries_again()
 	kill -USR1 "$RECORDER"
 	mount -o remount,size=64m "$TMP/full"
 	wait_for has_dumps "$TMP/full/s" 1
-	DUMP=$(dumps "$TMP/full/s" | head -n1)
+	DUMP=$(dumps "$TMP/full/s" | sed -n 1p)
 	json "$DUMP" reason | grep -c "SIGUSR1 from pid"
 	# The second hit is in that dump, or in its cooldown.
 	kill -USR1 "$RECORDER"
 	sleep 1
 	not has_dumps "$TMP/full/s" 2
 	stop_recorder INT
-	[ "$(json "$(dumps "$TMP/full/s" | head -n1)" swallowed)" = 2 ]
+	[ "$(json "$(dumps "$TMP/full/s" | sed -n 1p)" swallowed)" = 2 ]
 	umount "$TMP/full"
 }
 
@@ -265,7 +265,7 @@ says_that_there_is_no_memory()
 	stop_recorder INT
 	cat "$OUT_NAME.stderr"
 	not grep 'could not be begun' "$OUT_NAME.stderr"
-	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	DUMP=$(dumps "$OUT_NAME" | sed -n 1p)
 	json "$DUMP" reason | grep -c "SIGUSR1 from pid"
 	opens "$DUMP"
 }

@@ -192,7 +192,7 @@ triggers_do_not_fire()
 	# On the clock of the records, it ends.
 	sleep $LONG
 	dump
-	[ "$(json "$(dumps "$OUT_NAME" | head -n1)" swallowed)" = 1 ]
+	[ "$(json "$(dumps "$OUT_NAME" | sed -n 1p)" swallowed)" = 1 ]
 	stop_recorder INT
 	opens "$DUMP"
 }

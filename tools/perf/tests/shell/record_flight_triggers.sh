@@ -92,7 +92,9 @@ bytes_of_dumps()
 # Asks each time: the hits of before may be dumped after what was asked for.
 newest_is_asked_for()
 {
-	grep -q '"trigger": "signal"' "$(newest_dump "$1").json" || { kill -USR1 "$RECORDER"; false; }
+	! grep -q '"trigger": "signal"' "$(newest_dump "$1").json" || return 0
+	kill -USR1 "$RECORDER"
+	return 1
 }
 
 # As fast as a program can, far more than the buffers of the trigger hold: the cooldown and the

@@ -234,7 +234,7 @@ records_in_delay()
 	kill -USR1 "$RECORDER"
 	wait_for has_dumps "$OUT_NAME" 1
 	stop_recorder INT
-	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	DUMP=$(dumps "$OUT_NAME" | sed -n 1p)
 	echo "hit at $hit, newest $(json "$DUMP" newest)"
 	awk "BEGIN { exit !($(json "$DUMP" newest) > $hit + 3.9) }"
 	perf script -i "$DUMP" -F time | tr -d ' :' |
@@ -328,7 +328,7 @@ names_bpf()
 	run_bpf 2
 	dump
 	stop_recorder INT
-	DUMP=$(dumps "$TMP/bpf" | head -n1)
+	DUMP=$(dumps "$TMP/bpf" | sed -n 1p)
 	perf script -i "$DUMP" -F comm,ip,sym >"$TMP/script" 2>/dev/null
 	grep -cE 'python3 +[0-9a-f]+ bpf_prog_[0-9a-f]{16}_flight_prog' "$TMP/script"
 }

@@ -90,7 +90,7 @@ start()
 hit()
 {
 	wait_for has_dumps "$OUT_NAME" 1
-	DUMP=$(dumps "$OUT_NAME" | head -n1)
+	DUMP=$(dumps "$OUT_NAME" | sed -n 1p)
 	sed -n '/"trigger_time"/p; /"trigger"/,/"swallowed"/p; /"oldest"/p' "$DUMP.json"
 	[ "$(json "$DUMP" trigger)" = "$1" ]
 	opens "$DUMP"
