@@ -133,8 +133,9 @@ count_through_dumps()
 {
 	start_recorder "$1" -M 32M -m 2M -a \
 		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
-	rm -f "$TMP/enough"
+	rm -f "$TMP/enough" "$TMP/enough.begun"
 	close_range 1000000 3000000 "$TMP/enough" &
+	wait_for test -e "$TMP/enough.begun"
 	for _ in 1 2 3 4; do
 		dump
 	done

@@ -137,6 +137,7 @@ keeps_an_auxiliary_file()
 	run_dead
 	kill -USR1 "$RECORDER"
 	wait_for test -s "$TMP/s.auxiliary"
+	wait_for has_dumps "$TMP/s" 2
 	kill -KILL "$RECORDER"
 	wait "$RECORDER" 2>/dev/null || true
 	other_perf script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
