@@ -368,6 +368,15 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 	struct blackbox_ids ids = { .events = &event, .nr = 1, .cpu = 0 };
 	struct box_comm comm = box__comm(ID(0), 0, 1, "a", START);
 	struct box_map map = box__map(ID(0), 0, 1, "/a", START);
+	struct {
+		struct perf_event_header	header;
+		u64				cookie, nr, ips[2];
+		struct box_id			id;
+	} half = {
+		.header	= { .type = PERF_RECORD_CALLCHAIN_DEFERRED, .size = sizeof(half) },
+		.nr	= 2,
+		.id	= comm.id,
+	};
 	u64 time;
 
 	blackbox_event__init(&event);
@@ -386,6 +395,12 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 	map.header.misc = 0;
 	TEST_ASSERT_EQUAL("an inode", BLACKBOX_OK,
 			  blackbox_record__check(&ids, &map, sizeof(map), &time));
+
+	TEST_ASSERT_EQUAL("half of a stack", BLACKBOX_OK,
+			  blackbox_record__check(&ids, &half, sizeof(half), &time));
+	half.nr = 3;
+	TEST_ASSERT_EQUAL("half of a stack that is too long", BLACKBOX_DROP_BODY,
+			  blackbox_record__check(&ids, &half, sizeof(half), &time));
 
 	event.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 	blackbox_event__init(&event);
