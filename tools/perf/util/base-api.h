@@ -197,11 +197,17 @@ static inline bool evsel__defers_callchain(const struct evsel *evsel __maybe_unu
 	return false;
 }
 
-/* Newer kernels have the two bits at the beginning of what is reserved here. */
+/* Newer kernels have the two bits at the beginning of the 26 that are reserved here. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define ATTR_DEFERRAL	(3 << 24)
+#else
+#define ATTR_DEFERRAL	3
+#endif
+
 static inline void attr__copy_deferral(struct perf_event_attr *to,
 				       const struct perf_event_attr *from)
 {
-	to->__reserved_1 = from->__reserved_1 & 3;
+	to->__reserved_1 = from->__reserved_1 & ATTR_DEFERRAL;
 }
 
 /* The tool merges no call chains; @fn is given the halves that come after their samples. */
