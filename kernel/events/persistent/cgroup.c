@@ -31,8 +31,8 @@
  * The end of a cgroup
  * -------------------
  *
- * When a css is killed no task enters it any more, and css_offline() follows. Both are for
- * good:
+ * A css is killed for good. From then on no task enters it, and css_offline() follows. It is
+ * killed by:
  *
  *  - rmdir() of a cgroup, which has no live task and no cgroup below it by then;
  *  - the perf_event controller is taken from a hierarchy, all of whose cgroups but the root
