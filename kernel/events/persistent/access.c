@@ -309,20 +309,17 @@ int perf_persistent_may_open(struct perf_event *event)
 
 /**
  * perf_persistent_may_read - may the current task have the event, and its buffer?
- * @pe: the member
+ * @pe: the member; only members write to its buffer, see perf_persistent_all_members()
  *
- * Return: 0; -ESRCH if a task is of another pid namespace; -EBUSY while events other
- * than members write to the buffer
+ * Context: a task; takes perf_persistent_lock, may sleep.
+ * Return: 0; -ESRCH if a task is of another pid namespace; or what
+ * perf_persistent_may_open() refuses with
  */
 int perf_persistent_may_read(struct perf_persistent_event *pe)
 {
 	struct perf_persistent_event *other;
 	int err;
 
-	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
-		return -EBUSY;
-
-	/* The buffer is sealed: no other writer joins now. */
 	guard(mutex)(&perf_persistent_lock);
 	err = perf_persistent_may_have(pe->rb->asks);
 	if (err)
@@ -342,6 +339,46 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 		cond_resched();
 	}
 	return 0;
+}
+
+/**
+ * perf_persistent_ask_lsm - does the LSM allow the current task to use a session?
+ * @s: the session
+ * @may: asks for an event: security_perf_event_read() or security_perf_event_write()
+ *
+ * Context: a task; takes perf_persistent_lock, may sleep.
+ * Return: 0, or the error of the LSM for one of the events
+ */
+int perf_persistent_ask_lsm(struct perf_persistent_session *s,
+			    int (*may)(struct perf_event *event))
+{
+	struct perf_persistent_event *pe;
+	unsigned long key;
+	int err;
+
+	guard(mutex)(&perf_persistent_lock);
+	xa_for_each(&s->events, key, pe) {
+		err = may(pe->event);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * perf_persistent_may_control - may the current task change the session?
+ * @s: the session
+ *
+ * Context: as perf_persistent_ask_lsm().
+ * Return: 0, -EPERM, or the error of the LSM
+ */
+int perf_persistent_may_control(struct perf_persistent_session *s)
+{
+	if (!perf_persistent_may_end(s))
+		return -EPERM;
+
+	return perf_persistent_ask_lsm(s, security_perf_event_write);
 }
 
 /*

@@ -245,6 +245,19 @@ static int perf_blackbox_charge(struct perf_rb_charge *charge, unsigned long nr_
 
 /* Image */
 
+/* Part of the last act: see blackbox_death.c. */
+static void perf_blackbox_pause(struct perf_blackbox *box)
+{
+	struct perf_buffer *rb;
+	u32 i;
+
+	for (i = 0; i < box->max_buffers; i++) {
+		rb = READ_ONCE(box->buffers[i]);
+		if (rb)
+			rb_toggle_paused(rb, true);
+	}
+}
+
 static void perf_blackbox_free(struct perf_blackbox *box)
 {
 	kvfree(box->used_pages);
@@ -322,6 +335,7 @@ static struct perf_blackbox *perf_blackbox_take(struct perf_blackbox_region *reg
 	if (err)
 		goto err_free;
 
+	box->pause = perf_blackbox_pause;
 	perf_blackbox_watch(box);
 	region->box = box;
 	pr_info("region '%s': recording to %zu KiB at %pa, generation %llu\n", region->label,

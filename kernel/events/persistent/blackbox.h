@@ -82,6 +82,8 @@ struct perf_blackbox_notes_end {
  * struct perf_blackbox - an image of this boot
  * @memory: of ring buffers in the image
  * @entry: on the list of images of this boot; never removed
+ * @pause: pauses the ring buffers of the image, at the death of the kernel: in any context, NMI
+ *	   included, with interrupts disabled
  * @region: the region; NULL for the scattered image, which has no members behind @nr_sessions
  * @super: start of the image
  * @size: of the image in bytes; of its root, if it is scattered
@@ -106,6 +108,7 @@ struct perf_blackbox_notes_end {
 struct perf_blackbox {
 	struct perf_rb_memory		memory;
 	struct list_head		entry;
+	void				(*pause)(struct perf_blackbox *box);
 	struct perf_blackbox_region	*region;
 	struct perf_blackbox_super	*super;
 	size_t				size;
@@ -215,7 +218,6 @@ void perf_blackbox_drop(struct perf_persistent_session *s);
 void perf_blackbox_enter_event(struct perf_persistent_event *pe);
 void perf_blackbox_leave_event(struct perf_persistent_event *pe);
 int perf_blackbox_make_slot(struct perf_blackbox_parts *parts, unsigned int nr, size_t size);
-void perf_blackbox_pause_scattered(void);
 
 /* blackbox_death.c */
 void perf_blackbox_watch(struct perf_blackbox *box);

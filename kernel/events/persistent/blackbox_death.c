@@ -112,18 +112,6 @@ static void perf_blackbox_flush(struct perf_blackbox *box)
 #endif
 }
 
-static void perf_blackbox_pause(struct perf_blackbox *box)
-{
-	struct perf_buffer *rb;
-	u32 i;
-
-	for (i = 0; i < box->max_buffers; i++) {
-		rb = READ_ONCE(box->buffers[i]);
-		if (rb)
-			rb_toggle_paused(rb, true);
-	}
-}
-
 static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind,
 				     const char *reason)
 {
@@ -262,8 +250,7 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 		return;
 
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
-		perf_blackbox_pause(box);
-	perf_blackbox_pause_scattered();
+		box->pause(box);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_mark_dead(box, kind, reason);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)

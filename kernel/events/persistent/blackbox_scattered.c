@@ -166,6 +166,63 @@ static void perf_blackbox_link(u64 *link, const struct perf_blackbox_part *part)
 	WRITE_ONCE(*link, part ? part->phys : 0);
 }
 
+/* The last act */
+
+/* A stray write that led here may have damaged what it reads, as well as the links. */
+static void perf_blackbox_pause_member(const struct perf_blackbox_member *member)
+{
+	const size_t checked = offsetof(struct perf_blackbox_buffer, cpu);
+	struct perf_blackbox_buffer buffer;
+
+	if (copy_from_kernel_nofault(&buffer, &member->buffer, sizeof(buffer)) ||
+	    buffer.state != PERF_BLACKBOX_VALID ||
+	    buffer.crc != perf_blackbox_crc((void *)&buffer + checked, sizeof(buffer) - checked))
+		return;
+
+	rb_toggle_paused(phys_to_virt(buffer.rb), true);
+}
+
+/* Returns how many steps are left. */
+static unsigned int perf_blackbox_pause_parts(struct perf_blackbox_parts *parts,
+					      unsigned int steps)
+{
+	struct perf_blackbox_part *part, head;
+	unsigned int i;
+
+	if (get_kernel_nofault(part, &parts->events))
+		return steps;
+
+	for (; part && steps; part = (void *)(unsigned long)head.own, steps--) {
+		if (copy_from_kernel_nofault(&head, part, sizeof(head)) ||
+		    head.magic != PERF_BLACKBOX_PART_MAGIC)
+			break;
+		for (i = 0; i < PERF_BLACKBOX_PART_MEMBERS; i++)
+			perf_blackbox_pause_member(perf_blackbox_part_member(part, i));
+	}
+	return steps;
+}
+
+/*
+ * Pause the buffers that the image leads to. An entry that is damaged is left out. So is one that
+ * another CPU is just filling in: see perf_blackbox_enter_event().
+ */
+static void perf_blackbox_pause_scattered(struct perf_blackbox *box)
+{
+	struct list_head *pos = &perf_blackbox_scattered_sessions;
+	unsigned int steps = PERF_BLACKBOX_PAUSE_STEPS;
+
+	guard(rcu)();
+	for (; steps; steps--) {
+		if (get_kernel_nofault(pos, &pos->next) ||
+		    pos == &perf_blackbox_scattered_sessions)
+			break;
+		steps = perf_blackbox_pause_parts(list_entry(pos, struct perf_blackbox_parts,
+							     entry), steps);
+		if (!steps)
+			break;
+	}
+}
+
 /* Root */
 
 static void perf_blackbox_alloc_tasks(struct perf_blackbox *box)
@@ -199,6 +256,7 @@ static void perf_blackbox_make_root(void)
 	box->super = (void *)perf_blackbox_root;
 	box->size = PERF_BLACKBOX_PART_SIZE;
 	perf_blackbox_mark_clean(box);
+	box->pause = perf_blackbox_pause_scattered;
 	perf_blackbox_watch(box);
 }
 
@@ -521,65 +579,4 @@ int perf_blackbox_make_slot(struct perf_blackbox_parts *parts, unsigned int nr, 
 	slot->size = room;
 	perf_blackbox_link(&parts->session->notes[nr], slot->pages);
 	return 0;
-}
-
-/* The last act */
-
-/* A stray write that led here may have damaged what it reads, as well as the links. */
-static void perf_blackbox_pause_member(const struct perf_blackbox_member *member)
-{
-	const size_t checked = offsetof(struct perf_blackbox_buffer, cpu);
-	struct perf_blackbox_buffer buffer;
-
-	if (copy_from_kernel_nofault(&buffer, &member->buffer, sizeof(buffer)) ||
-	    buffer.state != PERF_BLACKBOX_VALID ||
-	    buffer.crc != perf_blackbox_crc((void *)&buffer + checked, sizeof(buffer) - checked))
-		return;
-
-	rb_toggle_paused(phys_to_virt(buffer.rb), true);
-}
-
-/* Returns how many steps are left. */
-static unsigned int perf_blackbox_pause_parts(struct perf_blackbox_parts *parts,
-					      unsigned int steps)
-{
-	struct perf_blackbox_part *part, head;
-	unsigned int i;
-
-	if (get_kernel_nofault(part, &parts->events))
-		return steps;
-
-	for (; part && steps; part = (void *)(unsigned long)head.own, steps--) {
-		if (copy_from_kernel_nofault(&head, part, sizeof(head)) ||
-		    head.magic != PERF_BLACKBOX_PART_MAGIC)
-			break;
-		for (i = 0; i < PERF_BLACKBOX_PART_MEMBERS; i++)
-			perf_blackbox_pause_member(perf_blackbox_part_member(part, i));
-	}
-	return steps;
-}
-
-/**
- * perf_blackbox_pause_scattered - pause the buffers that the scattered image leads to
- *
- * An entry that is damaged is left out. So is one that another CPU is just filling in: see
- * perf_blackbox_enter_event().
- *
- * Context: any, NMI included, with interrupts disabled.
- */
-void perf_blackbox_pause_scattered(void)
-{
-	struct list_head *pos = &perf_blackbox_scattered_sessions;
-	unsigned int steps = PERF_BLACKBOX_PAUSE_STEPS;
-
-	guard(rcu)();
-	for (; steps; steps--) {
-		if (get_kernel_nofault(pos, &pos->next) ||
-		    pos == &perf_blackbox_scattered_sessions)
-			break;
-		steps = perf_blackbox_pause_parts(list_entry(pos, struct perf_blackbox_parts,
-							     entry), steps);
-		if (!steps)
-			break;
-	}
 }

@@ -2,9 +2,7 @@
 /*
  * Persistent events: what the files of this directory share
  *
- * Each file calls only files below it, with these exceptions: reader.c calls session_fd.c to open
- * a session; member.c calls access.c for the permissions that the records of an event require,
- * before it frees the event; owner.c and freeze.c read the list of sessions in session.c.
+ * Each file calls only files below it.
  *
  *	core.c, ring_buffer.c		hooks.h: open, ioctl, release, wakeup
  *	----------------------------------------------------------------------------
@@ -18,19 +16,25 @@
  *	        |   freeze_on.c		kernel.perf_persistent_freeze
  *	        |         |
  *	    session.c     |		sessions: states, their beginning and end;
- *	     |     |      |		the theory of operation
- *	     |   freeze.c-+		stop all buffers of a session, and go on
+ *	        |         |		the theory of operation
+ *	        |   +-----+
+ *	    freeze.c			stop all buffers of a session, and go on
+ *	        |
+ *	    notify.c			notifications: poll(), uevents, audit records
+ *	        |
+ *	    sysfs.c			files in sysfs
+ *	        |
+ *	    member.c			an event in a session: buffer, charge, state
  *	     |     |
- *	     |   notify.c		notifications: poll(), uevents, audit records
+ *	     |   blackbox.h		memory that survives the kernel
  *	     |     |
- *	 sysfs.c  access.c		files in sysfs; permission to open and read
+ *	     |   access.c		permission to open and read, to change a session
  *	     |     |
  *	     |   owner.c		the owner: names, limit, namespaces
  *	     |     |
- *	    member.c			an event in a session: buffer, charge, state
- *	     |     |
  *	 trace.c  memory.c  cgroup.c	tracepoints, why a call is refused; the charge
- *					to a memory cgroup; events of a cgroup
+ *	           |			to a memory cgroup; events of a cgroup
+ *	    registry.c			the list of sessions, its locks
  *	----------------------------------------------------------------------------
  *	../internal.h			core.c, ring_buffer.c, rb_charge.c, rb_memory.c,
  *					rb_seal.c, rb_snapshot.c
@@ -261,9 +265,11 @@ static inline unsigned long perf_persistent_key(int cpu, u32 index)
 	return ((unsigned long)(cpu + 1) << PERF_PERSISTENT_INDEX_BITS) | index;
 }
 
-/* member.c; what the locks protect: see "Locking" in session.c */
+/* registry.c; what the locks protect: see "Locking" in session.c */
 extern struct mutex perf_persistent_mutex;
 extern struct mutex perf_persistent_lock;
+extern struct list_head perf_persistent_sessions;
+extern struct kobject *perf_persistent_dir;
 
 static inline void perf_persistent_assert_readable(void)
 {
@@ -271,6 +277,9 @@ static inline void perf_persistent_assert_readable(void)
 		       lockdep_is_held(&perf_persistent_lock));
 }
 
+bool perf_persistent_name_taken(const char *name);
+
+/* member.c */
 u32 perf_persistent_buffer_index(struct perf_persistent_event *pe);
 unsigned long perf_persistent_start_walk(void);
 bool perf_persistent_first_visit(struct perf_buffer *rb, unsigned long walk);
@@ -338,6 +347,9 @@ struct pid_namespace *perf_persistent_get_target_ns(struct perf_event *event);
 u32 perf_persistent_asks(struct perf_persistent_event *pe);
 int perf_persistent_may_open(struct perf_event *event);
 int perf_persistent_may_read(struct perf_persistent_event *pe);
+int perf_persistent_ask_lsm(struct perf_persistent_session *s,
+			    int (*may)(struct perf_event *event));
+int perf_persistent_may_control(struct perf_persistent_session *s);
 void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr);
 
 /* notify.c */
@@ -426,15 +438,11 @@ static inline long perf_blackbox_ioctl(struct perf_persistent_session *s, unsign
 /* sysfs.c */
 extern const struct sysfs_ops perf_persistent_sysfs_ops;
 extern const struct attribute_group *perf_persistent_session_groups[];
-struct kobject *perf_persistent_make_dir(const char *name);
 int perf_persistent_publish(struct perf_persistent_session *s);
 void perf_persistent_unpublish(struct perf_persistent_session *s);
 void perf_persistent_uevent(struct perf_persistent_session *s, const char *event);
 
 /* session.c */
-extern struct list_head perf_persistent_sessions;
-
-bool perf_persistent_name_taken(const char *name);
 u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu);
 struct perf_persistent_session *perf_persistent_get(u64 id);
 struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index);
@@ -452,7 +460,6 @@ int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __use
 long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg);
 
 /* session_fd.c */
-int perf_persistent_may_control(struct perf_persistent_session *s);
 int perf_persistent_open_session(const struct perf_event_attr *attr, int f_flags);
 
 #endif /* _KERNEL_EVENTS_PERSISTENT_INTERNAL_H */

@@ -115,12 +115,6 @@
 
 #include "internal.h"
 
-/* Serialises changes of sessions. See "Locking" in session.c. */
-DEFINE_MUTEX(perf_persistent_mutex);
-
-/* Protects the list of sessions, their events and states. See there. */
-DEFINE_MUTEX(perf_persistent_lock);
-
 /* State */
 
 /**

@@ -268,6 +268,11 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 	if (IS_ERR(pe))
 		return PTR_ERR(pe);
 
+	/* The buffer is sealed: once all writers are members, no other one joins. */
+	err = -EBUSY;
+	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
+		goto err_put;
+
 	err = perf_persistent_may_read(pe);
 	if (err)
 		goto err_put;

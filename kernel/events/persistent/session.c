@@ -162,8 +162,6 @@
 
 #include "internal.h"
 
-LIST_HEAD(perf_persistent_sessions);
-
 /*
  * The last id taken, by the first UNCLAIM of a session that succeeded: those that fail use
  * up no ids. Protected by perf_persistent_mutex.
@@ -183,26 +181,6 @@ static struct perf_persistent_session *perf_persistent_find_session(u64 id)
 			return s;
 	}
 	return NULL;
-}
-
-/**
- * perf_persistent_name_taken - has a session that has not ended this name?
- * @name: the name
- *
- * Context: perf_persistent_mutex or perf_persistent_lock is held.
- * Return: true if there is one.
- */
-bool perf_persistent_name_taken(const char *name)
-{
-	struct perf_persistent_session *s;
-
-	perf_persistent_assert_readable();
-
-	list_for_each_entry(s, &perf_persistent_sessions, entry) {
-		if (!strcmp(s->name, name))
-			return true;
-	}
-	return false;
 }
 
 /**

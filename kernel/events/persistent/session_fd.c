@@ -239,38 +239,6 @@ static long perf_persistent_session_list(struct perf_persistent_session *s, void
 	return list.nr > arg.nr ? -E2BIG : 0;
 }
 
-/* Does the LSM allow the current task to read, or to change, each event? */
-static int perf_persistent_ask_lsm(struct perf_persistent_session *s,
-				   int (*may)(struct perf_event *event))
-{
-	struct perf_persistent_event *pe;
-	unsigned long key;
-	int err;
-
-	guard(mutex)(&perf_persistent_lock);
-	xa_for_each(&s->events, key, pe) {
-		err = may(pe->event);
-		if (err)
-			return err;
-		cond_resched();
-	}
-	return 0;
-}
-
-/**
- * perf_persistent_may_control - may the current task change the session?
- * @s: the session
- *
- * Return: 0, -EPERM, or the error of the LSM
- */
-int perf_persistent_may_control(struct perf_persistent_session *s)
-{
-	if (!perf_persistent_may_end(s))
-		return -EPERM;
-
-	return perf_persistent_ask_lsm(s, security_perf_event_write);
-}
-
 static long perf_persistent_control(struct perf_persistent_session *s,
 				    int (*verb)(struct perf_persistent_session *s))
 {

@@ -230,17 +230,6 @@ static struct pmu perf_persistent_pmu = {
 static struct kobject *perf_persistent_sessions_dir;
 
 /**
- * perf_persistent_make_dir - add a directory beside that of the sessions
- * @name: its name
- *
- * Return: the directory, which is never removed, or NULL
- */
-struct kobject *perf_persistent_make_dir(const char *name)
-{
-	return kobject_create_and_add(name, &perf_persistent_pmu.dev->kobj);
-}
-
-/**
  * perf_persistent_publish - list a session
  * @s: the session
  *
@@ -313,7 +302,8 @@ static int __init perf_persistent_init(void)
 	if (err)
 		return err;
 
-	perf_persistent_sessions_dir = perf_persistent_make_dir("sessions");
+	perf_persistent_dir = &perf_persistent_pmu.dev->kobj;
+	perf_persistent_sessions_dir = kobject_create_and_add("sessions", perf_persistent_dir);
 	if (!perf_persistent_sessions_dir) {
 		perf_pmu_unregister(&perf_persistent_pmu);
 		return -ENOMEM;
