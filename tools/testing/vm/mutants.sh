@@ -13,6 +13,7 @@
 #	Subject: what is wrong now
 #	Build: arguments of build.sh, such as "kernel patched"
 #	Suite: WHERE SECONDS COMMAND, as in the file suites
+#	Base: the series of kernels that it is tried on; without it, 6.12
 #
 # The copy, in build/mutants/tree, and what is built there are kept for the next time.
 set -euo pipefail
@@ -40,10 +41,26 @@ field()
 	sed -n "s/^$1: //p;/^---/q" "$2"
 }
 
+set_base()
+{
+	BASE=$(field Base "$1")
+	BASE=${BASE:-6.12}
+}
+
+# The source of another series is not fetched again, and what main() builds is for 6.12.
+prepare_base()
+{
+	[ "$BASE" != 6.12 ] || return 0
+	mkdir -p "$TREE/build/$BASE"
+	ln -sfn "$TOP/build/$BASE/source" "$TREE/build/$BASE/source"
+	build_words "selftests patched" "$1" && build_words "perf base" "$1"
+}
+
 # build PATCH NAME: what it names, and the kernel that its suite boots
 build()
 {
 	local where
+	prepare_base "$2" || return
 	where=$(field Suite "$1" | sed 's/^[!~]*//; s/[: ].*//')
 	build_words "$(field Build "$1")" "$2" || return
 	[ "$where" = host ] || build_words "kernel $where" "$2"
@@ -81,6 +98,8 @@ caught_by()
 try()
 {
 	local patch=$1 name by status=1
+	local -x BASE
+	set_base "$patch"
 	name=$(basename "$patch" .patch)
 	rm -f "$WORK/$name.build.log"
 	copy_tree
@@ -106,10 +125,12 @@ try()
 try_whole()
 {
 	local patch=$1 name suite
+	local -x BASE
+	set_base "$patch"
 	name=$(basename "$patch" .patch)
 	suite=$(field Suite "$patch")
-	! grep -qxF "$suite" "$WORK/whole" || return 0
-	printf '%s\n' "$suite" >>"$WORK/whole"
+	! grep -qxF "$BASE $suite" "$WORK/whole" || return 0
+	printf '%s\n' "$BASE $suite" >>"$WORK/whole"
 	rm -f "$WORK/whole-$name.build.log"
 	copy_tree
 	if build "$patch" "whole-$name" && run_suite "$patch" "whole-$name"; then
