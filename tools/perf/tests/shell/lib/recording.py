@@ -488,7 +488,7 @@ def make_deferred(path):
     e = Event(SOFTWARE, 0, COMMON | CALLCHAIN, 1, chain=chain, flags=SAMPLE_ID_ALL | DEFERRED)
     half = struct.pack('<QQQQQQ', chain[-1], 4, 0x401000, HUSH, 0x402000, 2 ** 64 - 640)
     records = e.record(3, struct.pack('<ii', 10, 10) + text('program')) + \
-        e.record(10, mmap2('/usr/bin/program'), USER) + e.sample(1000)
+        e.record(10, mmap2('/usr/bin/program'), USER) + e.sample(1)
     # It has fewer words than it says.
     records += e.record(22, struct.pack('<QQQ', chain[-1], 2 ** 24, HUSH), USER)
     records += e.record(22, half, USER)
