@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two PMUs in software that must save state for each task, as Intel's LBR does in its
+ * PMUs in software that must save state for each task, as Intel's LBR does in its
  * call-stack mode: for the tests of per-task PMU data, on machines that have no LBR.
  *
  * The "hardware" is a stack of frames on each CPU. It works while an event of its PMU is
@@ -14,9 +14,13 @@
  * caches are not merged with others: what is left in one when the module goes is reported
  * by kmem_cache_destroy().
  *
- * Where the data hang depends on the kernel: off the task with per-task PMU data, off
- * the task's event context (task_ctx_data) without, where a CPU's context has none. The
- * users of the stack are counted for the CPU in the one case, and in the data in the
+ * perf_test_aux is a small one whose events have an AUX area, to which nothing is written.
+ * While hold_aux=1, mmap() of the area waits where a driver sets it up, for up to
+ * TEST_PMU_HOLD_MS. Reading the device tells how many wait, and how many areas there are.
+ *
+ * Where the data hang depends on the kernel: off the task with per-task PMU data and since
+ * 6.16, off the task's event context (task_ctx_data) before, where a CPU's context has none.
+ * The users of the stack are counted for the CPU in the one case, and in the data in the
  * other, because the base swaps data, but not users, between tasks.
  *
  * With eager=1 or 2 the first system-wide event allocates for each thread of the machine and
@@ -26,6 +30,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/atomic.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/kprobes.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -34,6 +41,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 /* With per-task PMU data perf_event.h includes perf_ctx_data.h. */
 #ifdef _LINUX_PERF_CTX_DATA_H
@@ -41,6 +49,9 @@
 #else
 #define TASK_DATA	0
 #endif
+
+/* Without, data hang off the task's event context, off the task since 6.16. */
+#define DATA_OF_CONTEXT	(!TASK_DATA && LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0))
 
 #include "test_pmu.h"
 
@@ -50,6 +61,10 @@ static unsigned int eager;
 module_param(eager, uint, 0644);
 MODULE_PARM_DESC(eager, "allocate for each thread when a system-wide event is opened: 1, 2");
 
+static bool hold_aux;
+module_param(hold_aux, bool, 0644);
+MODULE_PARM_DESC(hold_aux, "let those wait that map an AUX area");
+
 /* What a task's data hold. */
 struct test_task {
 	u32			valid;
@@ -57,7 +72,7 @@ struct test_task {
 	/* The CPU that saved it last, and how often the task had been switched */
 	u32			last_cpu;
 	u64			switches;
-	/* Active events of the task's context that use the stack; without TASK_DATA. */
+	/* Active events of the task's context that use the stack; with DATA_OF_CONTEXT. */
 	u32			users;
 	u64			frames[];
 };
@@ -84,13 +99,19 @@ struct test_pmu {
 	struct pmu		pmu;
 	const char		*name;
 	u32			depth;
+	bool			has_aux;
 	struct test_cpu __percpu *cpu;
 };
 
 static struct test_pmu test_pmus[] = {
 	{ .name = "perf_test_big",	.depth = TEST_PMU_BIG_DEPTH },
 	{ .name = "perf_test_small",	.depth = TEST_PMU_SMALL_DEPTH },
+	{ .name = "perf_test_aux",	.depth = TEST_PMU_SMALL_DEPTH,	.has_aux = true },
 };
+
+/* Of perf_test_aux: areas that are set up, and those that wait for it. */
+static atomic_t aux_areas;
+static atomic_t aux_waiting;
 
 static struct test_pmu *to_test_pmu(struct pmu *pmu)
 {
@@ -142,11 +163,6 @@ static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
 	return perf_ctx_data_of(task, pmu->task_ctx_cache);
 }
 
-static struct test_task *task_of(struct perf_event_pmu_context *epc, struct task_struct *task)
-{
-	return task_data(epc->pmu, task);
-}
-
 /* One PMU has its data in one piece with what the kernel adds, the other in two. */
 static unsigned int set_head(struct pmu *pmu)
 {
@@ -159,21 +175,6 @@ static unsigned int bytes_of(struct test_pmu *tp)
 {
 	return kmem_cache_size(tp->pmu.task_ctx_cache) +
 	       (tp->pmu.task_ctx_head ? 0 : sizeof(struct perf_ctx_data));
-}
-
-static void add_user(struct perf_event *event, struct test_cpu *cpu)
-{
-	cpu->users++;
-}
-
-static void del_user(struct perf_event *event, struct test_cpu *cpu)
-{
-	cpu->users--;
-}
-
-static bool has_users(struct test_cpu *cpu, struct test_task *data)
-{
-	return cpu->users;
 }
 #else
 #define EAGER_OFF	0
@@ -191,16 +192,6 @@ static void eager_exit(struct task_struct *task)
 {
 }
 
-static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
-{
-	return NULL;
-}
-
-static struct test_task *task_of(struct perf_event_pmu_context *epc, struct task_struct *task)
-{
-	return epc->task_ctx_data;
-}
-
 static unsigned int set_head(struct pmu *pmu)
 {
 	return 0;
@@ -209,6 +200,18 @@ static unsigned int set_head(struct pmu *pmu)
 static unsigned int bytes_of(struct test_pmu *tp)
 {
 	return kmem_cache_size(tp->pmu.task_ctx_cache);
+}
+#endif /* TASK_DATA */
+
+#if DATA_OF_CONTEXT
+static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
+{
+	return NULL;
+}
+
+static struct test_task *task_of(struct perf_event_pmu_context *epc, struct task_struct *task)
+{
+	return epc->task_ctx_data;
 }
 
 static void add_user(struct perf_event *event, struct test_cpu *cpu)
@@ -243,7 +246,36 @@ static void test_pmu_swap_task_ctx(struct perf_event_pmu_context *prev_epc,
 	if (prev && next)
 		swap(prev->users, next->users);
 }
-#endif /* TASK_DATA */
+#else
+#if !TASK_DATA
+static struct test_task *task_data(struct pmu *pmu, struct task_struct *task)
+{
+	struct perf_ctx_data *cd = rcu_dereference(task->perf_ctx_data);
+
+	return cd && cd->ctx_cache == pmu->task_ctx_cache ? cd->data : NULL;
+}
+#endif
+
+static struct test_task *task_of(struct perf_event_pmu_context *epc, struct task_struct *task)
+{
+	return task_data(epc->pmu, task);
+}
+
+static void add_user(struct perf_event *event, struct test_cpu *cpu)
+{
+	cpu->users++;
+}
+
+static void del_user(struct perf_event *event, struct test_cpu *cpu)
+{
+	cpu->users--;
+}
+
+static bool has_users(struct test_cpu *cpu, struct test_task *data)
+{
+	return cpu->users;
+}
+#endif /* DATA_OF_CONTEXT */
 
 static void test_pmu_save(struct test_cpu *cpu, struct test_task *data, struct task_struct *task)
 {
@@ -404,6 +436,24 @@ static int test_pmu_event_init(struct perf_event *event)
 	return 0;
 }
 
+static void *test_pmu_setup_aux(struct perf_event *event, void **pages, int nr_pages,
+				bool overwrite)
+{
+	unsigned long until = jiffies + msecs_to_jiffies(TEST_PMU_HOLD_MS);
+
+	atomic_inc(&aux_waiting);
+	while (READ_ONCE(hold_aux) && time_before(jiffies, until))
+		msleep(20);
+	atomic_dec(&aux_waiting);
+	atomic_inc(&aux_areas);
+	return to_test_pmu(event->pmu);
+}
+
+static void test_pmu_free_aux(void *aux)
+{
+	atomic_dec(&aux_areas);
+}
+
 static void test_pmu_sample(struct test_cpu *cpu, u64 addr)
 {
 	unsigned int i;
@@ -512,13 +562,15 @@ static int test_pmu_print(struct test_pmu *tp, char *text, int size)
 /* Lines "NAME NUMBER" */
 static ssize_t test_dev_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
 {
-	char text[512];
+	char text[1024];
 	size_t p;
 	int len;
 
 	len = scnprintf(text, sizeof(text), "task_data %d\n", TASK_DATA);
 	for (p = 0; p < ARRAY_SIZE(test_pmus); p++)
 		len += test_pmu_print(&test_pmus[p], text + len, sizeof(text) - len);
+	len += scnprintf(text + len, sizeof(text) - len, "aux_areas %d\naux_waiting %d\n",
+			 atomic_read(&aux_areas), atomic_read(&aux_waiting));
 	return simple_read_from_buffer(buf, count, pos, text, len);
 }
 
@@ -563,10 +615,14 @@ static int test_pmu_register(struct test_pmu *tp)
 		.stop		= test_pmu_stop,
 		.read		= test_pmu_read,
 		.sched_task	= test_pmu_sched_task,
-#if !TASK_DATA
+#if DATA_OF_CONTEXT
 		.swap_task_ctx	= test_pmu_swap_task_ctx,
 #endif
 	};
+	if (tp->has_aux) {
+		tp->pmu.setup_aux = test_pmu_setup_aux;
+		tp->pmu.free_aux = test_pmu_free_aux;
+	}
 	size = task_size(tp);
 	if (tp->depth == TEST_PMU_BIG_DEPTH)
 		size += set_head(&tp->pmu);

@@ -10,6 +10,8 @@
  *	waiting		who waits for the other just now: 1 left, 2 right
  *	met		how often the two were there at once, since left was written
  *	wait_us		how long the one waits for the other, at the most
+ *	fail		COMM:FUNCTION: FUNCTION does what it does, and returns -ENOMEM to a
+ *			task of that name. Empty: none.
  *
  * It is held up in the handler of a kprobe, spinning, with preemption off and whatever locks
  * it has: where the other needs one of them, or a grace period of RCU to get there, they
@@ -17,6 +19,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -55,9 +58,27 @@ static unsigned int wait_us = 50000;
 module_param(wait_us, uint, 0644);
 MODULE_PARM_DESC(wait_us, "how long the one waits for the other");
 
-static bool window_is_me(struct window_side *side)
+static bool window_is_me(const char *comm)
 {
-	return !strcmp(side->spec, "*") || !strcmp(side->spec, current->comm);
+	return !strcmp(comm, "*") || !strcmp(comm, current->comm);
+}
+
+/* Copy COMM:FUNCTION to @spec and split it. Return: FUNCTION, NULL if it is empty, or an error. */
+static char *window_split(char *spec, size_t size, const char *val)
+{
+	char *function;
+
+	if (strscpy(spec, val, size) < 0)
+		return ERR_PTR(-E2BIG);
+	strim(spec);
+	if (!*spec)
+		return NULL;
+
+	function = strchr(spec, ':');
+	if (!function)
+		return ERR_PTR(-EINVAL);
+	*function++ = '\0';
+	return function;
 }
 
 static int window_enter(struct kprobe *probe, struct pt_regs *regs)
@@ -66,7 +87,7 @@ static int window_enter(struct kprobe *probe, struct pt_regs *regs)
 	struct window_side *other = &window_sides[me == window_sides];
 	u64 until = ktime_get_mono_fast_ns() + READ_ONCE(wait_us) * (u64)NSEC_PER_USEC;
 
-	if (!window_is_me(me) ||
+	if (!window_is_me(me->spec) ||
 	    atomic_cmpxchg(&me->state, WINDOW_ARMED, WINDOW_HERE) != WINDOW_ARMED)
 		return 0;
 
@@ -102,16 +123,9 @@ static int window_set(const char *val, const struct kernel_param *kp)
 	if (side == window_sides)
 		atomic_set(&window_met, 0);
 
-	if (strscpy(side->spec, val) < 0)
-		return -E2BIG;
-	strim(side->spec);
-	if (!*side->spec)
-		return 0;
-
-	function = strchr(side->spec, ':');
-	if (!function)
-		return -EINVAL;
-	*function++ = '\0';
+	function = window_split(side->spec, sizeof(side->spec), val);
+	if (IS_ERR_OR_NULL(function))
+		return PTR_ERR_OR_ZERO(function);
 
 	side->probe = (struct kprobe) {
 		.symbol_name	= function,
@@ -140,6 +154,52 @@ module_param_cb(left, &window_ops, &window_sides[0], 0600);
 MODULE_PARM_DESC(left, "COMM:FUNCTION that waits for right");
 module_param_cb(right, &window_ops, &window_sides[1], 0600);
 MODULE_PARM_DESC(right, "COMM:FUNCTION that waits for left");
+
+/* What is to fail. */
+static char window_fail_spec[TASK_COMM_LEN + KSYM_NAME_LEN];
+static struct kretprobe window_fail_probe;
+static bool window_fails;
+
+static int window_fail_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	if (window_is_me(window_fail_spec))
+		regs_set_return_value(regs, -ENOMEM);
+	return 0;
+}
+
+static void window_fail_remove(void)
+{
+	if (window_fails)
+		unregister_kretprobe(&window_fail_probe);
+	window_fails = false;
+}
+
+/* The parameters' lock is held. */
+static int window_fail_set(const char *val, const struct kernel_param *kp)
+{
+	char *function;
+	int err;
+
+	window_fail_remove();
+	function = window_split(window_fail_spec, sizeof(window_fail_spec), val);
+	if (IS_ERR_OR_NULL(function))
+		return PTR_ERR_OR_ZERO(function);
+
+	window_fail_probe = (struct kretprobe) {
+		.kp.symbol_name	= function,
+		.handler	= window_fail_return,
+	};
+	err = register_kretprobe(&window_fail_probe);
+	window_fails = !err;
+	return err;
+}
+
+static const struct kernel_param_ops window_fail_ops = {
+	.set	= window_fail_set,
+};
+
+module_param_cb(fail, &window_fail_ops, NULL, 0200);
+MODULE_PARM_DESC(fail, "COMM:FUNCTION that returns -ENOMEM");
 
 static int window_arm(const char *val, const struct kernel_param *kp)
 {
@@ -196,6 +256,7 @@ static void __exit window_exit(void)
 {
 	window_remove(&window_sides[0]);
 	window_remove(&window_sides[1]);
+	window_fail_remove();
 }
 module_exit(window_exit);
 

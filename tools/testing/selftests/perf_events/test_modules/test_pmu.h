@@ -13,6 +13,9 @@
 #define TEST_PMU_POP		0ULL
 #define TEST_PMU_SAMPLE		0x8000000000000000ULL
 
+/* How long setting up an AUX area of perf_test_aux waits at the most. */
+#define TEST_PMU_HOLD_MS	5000
+
 /* Frames that the stacks of perf_test_big and perf_test_small hold. */
 #define TEST_PMU_BIG_DEPTH	128
 #define TEST_PMU_SMALL_DEPTH	16
