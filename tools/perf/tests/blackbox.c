@@ -379,7 +379,7 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 	};
 	u64 time;
 
-	blackbox_event__init(&event);
+	sample_layout__init(&event.layout, &event.attr, /*swapped=*/false);
 	TEST_ASSERT_EQUAL("a name", BLACKBOX_OK,
 			  blackbox_record__check(&ids, &comm, sizeof(comm), &time));
 	TEST_ASSERT_VAL("its time", time == START);
@@ -403,7 +403,7 @@ static int test__bodies(struct test_suite *test __maybe_unused, int subtest __ma
 			  blackbox_record__check(&ids, &half, sizeof(half), &time));
 
 	event.attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
-	blackbox_event__init(&event);
+	sample_layout__init(&event.layout, &event.attr, /*swapped=*/false);
 	chain.sample = box__sample(ID(0), 0, 1, START);
 	chain.sample.header.size = sizeof(chain);
 	chain.nr = 2;

@@ -200,6 +200,14 @@ static const struct entry *find_entry(u64 time)
 	return NULL;
 }
 
+static bool has_id(const struct sample_layout *layout, const union perf_event *event, u64 id)
+{
+	int offset = sample_layout__offset(layout, SAMPLE_WORD__ID, event->header.type,
+					   event->header.size);
+
+	return offset >= 0 && !memcmp((const void *)event + offset, &id, sizeof(id));
+}
+
 static bool is_right(const struct evsel *evsel, const union perf_event *event,
 		     const struct perf_sample *sample)
 {
@@ -215,7 +223,8 @@ static bool is_right(const struct evsel *evsel, const union perf_event *event,
 	       e->pid == sample->pid && e->tid == sample->tid && e->cpu == sample->cpu &&
 	       sample_layout__pid(&layout, event, &pid) && pid == e->pid &&
 	       sample_layout__cpu(&layout, event, &cpu) && cpu == e->cpu &&
-	       sample_layout__time(&layout, event, &time) && time == e->time;
+	       sample_layout__time(&layout, event, &time) && time == e->time &&
+	       has_id(&layout, event, ID);
 }
 
 static int read_event(const struct perf_tool *tool, union perf_event *event,
@@ -311,10 +320,67 @@ static int test__short_record(struct test_suite *test __maybe_unused, int subtes
 	return TEST_OK;
 }
 
+/* Words before the id of a sample, and from that of another record to its end; -1: none */
+static const struct id_case {
+	u64	sample_type;
+	int	before;
+	int	behind;
+} id_cases[] = {
+	{ PERF_SAMPLE_TID | PERF_SAMPLE_TIME, -1, -1 },
+	{ PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME, 0, 1 },
+	{ PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID | PERF_SAMPLE_TID, 0, 1 },
+	{ PERF_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU, 2, 2 },
+	{ PERF_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU, 2, 2 },
+	{ PERF_SAMPLE_ID | PERF_SAMPLE_TID | PERF_SAMPLE_ADDR | PERF_SAMPLE_STREAM_ID, 2, 2 },
+	{ PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU, 0, 3 },
+};
+
+static void init_id_case(struct sample_layout *layout, const struct id_case *c)
+{
+	struct perf_event_attr attr = { .sample_type = c->sample_type, .sample_id_all = 1 };
+
+	sample_layout__init(layout, &attr, /*swapped=*/false);
+}
+
+/* The id tells the event of a record, so it is found without the other words of the event. */
+static int test__ids(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	const int header = sizeof(struct perf_event_header), word = sizeof(u64);
+
+	for (size_t i = 0; i < ARRAY_SIZE(id_cases); i++) {
+		const struct id_case *c = &id_cases[i];
+		struct sample_layout a, b;
+
+		init_id_case(&a, c);
+		for (int words = 0; words < 5; words++) {
+			int size = header + words * word;
+			int in_sample = c->before >= 0 && words > c->before ?
+				header + c->before * word : -1;
+			int in_other = c->behind >= 0 && words >= c->behind ?
+				size - c->behind * word : -1;
+
+			TEST_ASSERT_EQUAL("id of a sample", in_sample,
+					  sample_layout__id_offset(&a, PERF_RECORD_SAMPLE, size));
+			TEST_ASSERT_EQUAL("id of another record", in_other,
+					  sample_layout__id_offset(&a, PERF_RECORD_COMM, size));
+		}
+		for (size_t j = 0; j < ARRAY_SIZE(id_cases); j++) {
+			const struct id_case *other = &id_cases[j];
+			bool is_same = c->before == other->before && c->behind == other->behind;
+
+			init_id_case(&b, other);
+			TEST_ASSERT_VAL("the same id",
+					is_same == sample_layout__has_same_id(&a, &b));
+		}
+	}
+	return TEST_OK;
+}
+
 static struct test_case tests__sample_layout[] = {
 	TEST_CASE("Words of a little-endian recording", little_endian),
 	TEST_CASE("Words of a big-endian recording", big_endian),
 	TEST_CASE("Words that a record does not have", short_record),
+	TEST_CASE("Words that tell the event", ids),
 	{	.name = NULL, }
 };
 

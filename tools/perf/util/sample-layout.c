@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Positions of words in a record: task, time and CPU, without parsing the rest
+ * Positions of words in a record: task, time, event and CPU, without parsing the rest
  *
  * A sample begins with the words that perf_event_attr::sample_type asks for, in the order
  * of sample_words[]. With sample_id_all, other records end with a sample_id, in the order
@@ -50,9 +50,13 @@ static const u64 id_words[] = {
 	PERF_SAMPLE_IDENTIFIER,
 };
 
-static int find_word(u64 bit)
+static int find_word(u64 sample_type, u64 bit)
 {
 	switch (bit) {
+	case PERF_SAMPLE_IDENTIFIER:
+		return SAMPLE_WORD__ID;
+	case PERF_SAMPLE_ID:
+		return sample_type & PERF_SAMPLE_IDENTIFIER ? -1 : SAMPLE_WORD__ID;
 	case PERF_SAMPLE_TID:
 		return SAMPLE_WORD__TID;
 	case PERF_SAMPLE_TIME:
@@ -71,7 +75,7 @@ static int place_words(s8 *places, u64 sample_type, const u64 *bits, size_t nr_b
 
 	memset(places, -1, SAMPLE_WORD__MAX);
 	for (size_t i = 0; i < nr_bits; i++) {
-		int word = find_word(bits[i]);
+		int word = find_word(sample_type, bits[i]);
 
 		if (!(sample_type & bits[i]))
 			continue;
@@ -113,6 +117,28 @@ bool sample_layout__is_same(const struct sample_layout *a, const struct sample_l
 	       a->id_size == b->id_size && a->swapped == b->swapped;
 }
 
+/* Words from the id in a sample_id to the end of the record; 0: it has none */
+static int words_from_id(const struct sample_layout *layout)
+{
+	int place = layout->id[SAMPLE_WORD__ID];
+
+	return place < 0 ? 0 : (int)(layout->id_size / sizeof(u64)) - place;
+}
+
+/**
+ * sample_layout__has_same_id - the ids in records of both are found in the same way
+ * @a: one layout
+ * @b: the other one
+ *
+ * The id of a sample is found from its start, that of another record from its end. The
+ * words between may differ. Neither may have an id.
+ */
+bool sample_layout__has_same_id(const struct sample_layout *a, const struct sample_layout *b)
+{
+	return a->sample[SAMPLE_WORD__ID] == b->sample[SAMPLE_WORD__ID] &&
+	       words_from_id(a) == words_from_id(b);
+}
+
 /**
  * sample_layout__offset - where a word of a record is
  * @layout: of the record's event
@@ -136,6 +162,28 @@ int sample_layout__offset(const struct sample_layout *layout, enum sample_word w
 	}
 	offset = start + place * sizeof(u64);
 	return place >= 0 && offset + sizeof(u64) <= size ? (int)offset : -1;
+}
+
+/**
+ * sample_layout__id_offset - where the id of a record is whose event is not known yet
+ * @layout: of any event of its buffer; all have the same id, see sample_layout__has_same_id()
+ * @type: type of the record
+ * @size: bytes of the record
+ *
+ * The sample_id of the record's event may be shorter than that of @layout. perf_session
+ * finds the event in the same way, see evlist__event2evsel().
+ *
+ * Return: bytes from the start of the record, or -1 if it has no id.
+ */
+int sample_layout__id_offset(const struct sample_layout *layout, u32 type, size_t size)
+{
+	size_t start = sizeof(struct perf_event_header);
+	int words = size < start ? 0 : (size - start) / sizeof(u64);
+	int place = layout->sample[SAMPLE_WORD__ID];
+
+	if (type != PERF_RECORD_SAMPLE)
+		place = words_from_id(layout) ? words - words_from_id(layout) : -1;
+	return place >= 0 && place < words ? (int)(start + place * sizeof(u64)) : -1;
 }
 
 static const void *find(const struct sample_layout *layout, enum sample_word word,

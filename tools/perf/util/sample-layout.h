@@ -13,12 +13,14 @@ union perf_event;
  * enum sample_word - words that samples and other records have in common
  * @SAMPLE_WORD__TID: pid and tid, 32 bits each
  * @SAMPLE_WORD__TIME: time of the record
+ * @SAMPLE_WORD__ID: id of the event; the one of PERF_SAMPLE_IDENTIFIER if there are two
  * @SAMPLE_WORD__CPU: CPU and a reserved field, 32 bits each
  * @SAMPLE_WORD__MAX: number of these
  */
 enum sample_word {
 	SAMPLE_WORD__TID,
 	SAMPLE_WORD__TIME,
+	SAMPLE_WORD__ID,
 	SAMPLE_WORD__CPU,
 	SAMPLE_WORD__MAX,
 };
@@ -41,8 +43,10 @@ void sample_layout__init(struct sample_layout *layout, const struct perf_event_a
 			 bool swapped);
 bool sample_layout__is_same(const struct sample_layout *a, const struct sample_layout *b,
 			    enum sample_word word);
+bool sample_layout__has_same_id(const struct sample_layout *a, const struct sample_layout *b);
 int sample_layout__offset(const struct sample_layout *layout, enum sample_word word,
 			  u32 type, size_t size);
+int sample_layout__id_offset(const struct sample_layout *layout, u32 type, size_t size);
 bool sample_layout__pid(const struct sample_layout *layout, const union perf_event *event,
 			u32 *pid);
 bool sample_layout__time(const struct sample_layout *layout, const union perf_event *event,

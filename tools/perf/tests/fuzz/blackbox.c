@@ -275,12 +275,13 @@ static void check_ids(const struct blackbox_session *s)
 			u64 id;
 
 			memcpy(&header, record, sizeof(header));
-			pos = header.type == PERF_RECORD_SAMPLE ? 8 + 8 * event->id_sample :
-								  header.size - 8 * event->id_other;
+			pos = sample_layout__id_offset(&event->layout, header.type, header.size);
 			if (buf->cut.spans[j].pos + header.size > buf->cut.len)
 				abort();
-			if (event->id_sample < 0 || event->id_other < 0)
+			if (!blackbox_event__has_id(event, header.type))
 				continue;
+			if (pos < 0)
+				abort();
 			memcpy(&id, record + pos, sizeof(id));
 			if (!has_id(s, id))
 				abort();

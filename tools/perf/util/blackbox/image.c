@@ -295,10 +295,11 @@ bool blackbox_image__has_session(const struct blackbox_image *image, u32 i,
 /* Can perf tell records of the event from those of the others? */
 static bool is_compatible(const struct blackbox_event *a, const struct blackbox_event *b)
 {
-	return a->id_sample == b->id_sample && a->id_other == b->id_other &&
+	return sample_layout__has_same_id(&a->layout, &b->layout) &&
 	       a->attr.sample_id_all == b->attr.sample_id_all &&
 	       a->attr.read_format == b->attr.read_format &&
-	       (a->id_sample >= 0 || !memcmp(&a->attr, &b->attr, sizeof(a->attr)));
+	       (blackbox_event__has_id(a, PERF_RECORD_SAMPLE) ||
+		!memcmp(&a->attr, &b->attr, sizeof(a->attr)));
 }
 
 static bool is_known(const struct perf_event_attr *attr)
@@ -343,7 +344,7 @@ static bool make_event(struct blackbox_event *event, const struct perf_blackbox_
 	memcpy(event->pmu, entry->pmu, sizeof(event->pmu));
 	if (!is_known(&event->attr))
 		return false;
-	blackbox_event__init(event);
+	sample_layout__init(&event->layout, &event->attr, /*swapped=*/false);
 	return true;
 }
 

@@ -76,27 +76,15 @@ const struct blackbox_shape *blackbox_record__shape(u32 type)
 }
 
 /**
- * blackbox_event__init - find the places of the words of its records
- * @event: the event, with its attr
+ * blackbox_event__has_id - whether records of an event have its id
+ * @event: the event
+ * @type: type of the records
  */
-void blackbox_event__init(struct blackbox_event *event)
+bool blackbox_event__has_id(const struct blackbox_event *event, u32 type)
 {
-	u64 type = event->attr.sample_type;
+	const struct sample_layout *layout = &event->layout;
 
-	sample_layout__init(&event->layout, &event->attr, /*swapped=*/false);
-	event->id_sample = -1;
-	event->id_other = -1;
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		event->id_sample = 0;
-	else if (type & PERF_SAMPLE_ID)
-		event->id_sample = hweight64(type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-						     PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR));
-	if (!event->attr.sample_id_all)
-		return;
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		event->id_other = 1;
-	else if (type & PERF_SAMPLE_ID)
-		event->id_other = 1 + hweight64(type & (PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU));
+	return (type == PERF_RECORD_SAMPLE ? layout->sample : layout->id)[SAMPLE_WORD__ID] >= 0;
 }
 
 /**
@@ -298,17 +286,6 @@ static bool check_other(const struct blackbox_shape *shape, const struct perf_ev
 	return true;
 }
 
-/* Where the id of a record is, in bytes from its start; -1: there is none */
-static int find_id(const struct blackbox_event *event, u32 type, size_t size)
-{
-	int pos = type == PERF_RECORD_SAMPLE ? (int)(HEADER + event->id_sample * sizeof(u64)) :
-					       (int)(size - event->id_other * sizeof(u64));
-
-	if ((type == PERF_RECORD_SAMPLE ? event->id_sample : event->id_other) < 0)
-		return -1;
-	return pos >= (int)HEADER && pos + sizeof(u64) <= size ? pos : -1;
-}
-
 /*
  * All events of a buffer have their ids at the same place. If there are no ids, there is
  * one event.
@@ -321,9 +298,9 @@ static const struct blackbox_event *find_event(const struct blackbox_ids *ids, u
 
 	if (!first)
 		return NULL;
-	if ((type == PERF_RECORD_SAMPLE ? first->id_sample : first->id_other) < 0)
+	if (!blackbox_event__has_id(first, type))
 		return first;
-	pos = find_id(first, type, size);
+	pos = sample_layout__id_offset(&first->layout, type, size);
 	return pos < 0 ? NULL : blackbox_ids__find(ids, get_u64(record + pos));
 }
 

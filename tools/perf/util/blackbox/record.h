@@ -46,9 +46,7 @@ enum blackbox_drop {
  * @buffer: number of its buffer in the image
  * @name: SUBSYS:EVENT of a tracepoint, or ""
  * @pmu: name of its PMU, or ""
- * @layout: places of task, time and CPU in its records
- * @id_sample: place of the id in samples, in words behind the header; -1: none
- * @id_other: place of the id in other records, in words before the end; -1: none
+ * @layout: places of id, task, time and CPU in its records
  */
 struct blackbox_event {
 	struct perf_event_attr	attr;
@@ -59,8 +57,6 @@ struct blackbox_event {
 	char			name[184];
 	char			pmu[32];
 	struct sample_layout	layout;
-	s8			id_sample;
-	s8			id_other;
 };
 
 /**
@@ -86,7 +82,7 @@ struct blackbox_shape {
 };
 
 const char *blackbox_drop__name(enum blackbox_drop drop);
-void blackbox_event__init(struct blackbox_event *event);
+bool blackbox_event__has_id(const struct blackbox_event *event, u32 type);
 const struct blackbox_event *blackbox_ids__find(const struct blackbox_ids *ids, u64 id);
 const struct blackbox_shape *blackbox_record__shape(u32 type);
 bool blackbox_record__fits_build_id(const struct perf_event_header *header, const void *record);

@@ -26,6 +26,8 @@
 #include "persistent.h"
 #include "../base-api.h"
 #include "../evlist.h"
+#include "../evsel.h"
+#include "../sample-layout.h"
 
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -57,24 +59,25 @@ static bool is_header(const void *bytes, size_t left, struct perf_event_header *
 	       header->size >= sizeof(*header) + sizeof(u64) && !(header->size % sizeof(u64));
 }
 
-/* PERF_SAMPLE_IDENTIFIER puts it in front of a sample, and behind other records. */
 static bool has_id(const void *bytes, const struct perf_event_header *header,
-		   struct evlist *evlist)
+		   const struct sample_layout *layout, struct evlist *evlist)
 {
-	size_t offset = sizeof(*header);
+	int offset = sample_layout__offset(layout, SAMPLE_WORD__ID, header->type, header->size);
 	u64 id;
 
-	if (header->type != PERF_RECORD_SAMPLE) {
-		if (header->size < sizeof(*header) + evlist__id_hdr_size(evlist))
-			return false;
-		offset = header->size - sizeof(id);
-	}
+	if (offset < 0)
+		return false;
 	memcpy(&id, bytes + offset, sizeof(id));
 	return evlist__id2sid(evlist, id);
 }
 
-/* Return whether a chain of records leads from @bytes to the end. */
-static bool walk_chain(const void *bytes, size_t left, bool wrapped, struct evlist *evlist,
+/*
+ * All events of a session have their ids at the same place.
+ *
+ * Return: whether a chain of records leads from @bytes to the end.
+ */
+static bool walk_chain(const void *bytes, size_t left, bool wrapped,
+		       const struct sample_layout *layout, struct evlist *evlist,
 		       u64 newest, __u64 *oldest)
 {
 	struct perf_event_header header;
@@ -87,7 +90,7 @@ static bool walk_chain(const void *bytes, size_t left, bool wrapped, struct evli
 		/* The next older record has been overwritten in part. */
 		if (header.size > left)
 			return wrapped && nr >= MIN_CHAIN;
-		if (!has_id(bytes, &header, evlist) ||
+		if (!has_id(bytes, &header, layout, evlist) ||
 		    !persistent_record_time(bytes, evlist, &time) || time > newest + TIME_SLACK)
 			return false;
 		newest = time;
@@ -110,8 +113,11 @@ static bool walk_chain(const void *bytes, size_t left, bool wrapped, struct evli
 bool persistent_window__find_oldest(const void *bytes, size_t len, bool wrapped,
 				    struct evlist *evlist, u64 newest, __u64 *oldest)
 {
+	struct sample_layout layout;
+
+	sample_layout__init(&layout, &evlist__first(evlist)->core.attr, /*swapped=*/false);
 	for (size_t pos = 0; pos < len; pos += sizeof(u64)) {
-		if (walk_chain(bytes + pos, len - pos, wrapped, evlist, newest, oldest))
+		if (walk_chain(bytes + pos, len - pos, wrapped, &layout, evlist, newest, oldest))
 			return true;
 	}
 	return false;

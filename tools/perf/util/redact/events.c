@@ -16,7 +16,6 @@
 #include "words.h"
 #include "../base-api.h"
 #include "../debug.h"
-#include "../sample-layout.h"
 
 #include <perf/event.h>
 #include <linux/kernel.h>
@@ -66,7 +65,6 @@ int redact_events__add(struct redact_events *events, const void *attr, size_t si
 		       const void *ids, size_t nr_ids)
 {
 	struct redact_event *all = reallocarray(events->events, events->nr + 1, sizeof(*all));
-	struct sample_layout layout;
 	struct redact_event *event;
 
 	if (!all)
@@ -75,8 +73,7 @@ int redact_events__add(struct redact_events *events, const void *attr, size_t si
 	event = &all[events->nr++];
 	memset(event, 0, sizeof(*event));
 	memcpy(&event->attr, attr, min(size, sizeof(event->attr)));
-	sample_layout__init(&layout, &event->attr, /*swapped=*/false);
-	event->id_size = layout.id_size;
+	sample_layout__init(&event->layout, &event->attr, /*swapped=*/false);
 	event->ids = calloc(nr_ids + 1, sizeof(*event->ids));
 	if (!event->ids)
 		return -ENOMEM;
@@ -159,55 +156,9 @@ void redact_events__exit(struct redact_events *events)
 	events->nr = 0;
 }
 
-/* Words of a sample before its id; -1: it has none */
-static int sample_id_place(const struct perf_event_attr *attr)
+static int find_id(const struct redact_event *event, const struct perf_event_header *header)
 {
-	u64 type = attr->sample_type;
-
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		return 0;
-	if (!(type & PERF_SAMPLE_ID))
-		return -1;
-	return !!(type & PERF_SAMPLE_IP) + !!(type & PERF_SAMPLE_TID) +
-	       !!(type & PERF_SAMPLE_TIME) + !!(type & PERF_SAMPLE_ADDR);
-}
-
-/* Words from the id of another record to its end; -1: it has none */
-static int other_id_place(const struct perf_event_attr *attr)
-{
-	u64 type = attr->sample_type;
-
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		return 1;
-	if (!(type & PERF_SAMPLE_ID))
-		return -1;
-	return 1 + !!(type & PERF_SAMPLE_CPU) + !!(type & PERF_SAMPLE_STREAM_ID);
-}
-
-static bool get_id(const struct perf_event_attr *attr, const struct perf_event_header *header,
-		   const void *record, u64 *id)
-{
-	size_t words = (header->size - sizeof(*header)) / sizeof(u64);
-	bool is_sample = header->type == PERF_RECORD_SAMPLE;
-	int place = is_sample ? sample_id_place(attr) : other_id_place(attr);
-
-	if (place < 0)
-		return false;
-	if (!is_sample)
-		place = words - place;
-	if (place < 0 || (size_t)place >= words)
-		return false;
-	memcpy(id, record + sizeof(*header) + place * sizeof(u64), sizeof(*id));
-	return true;
-}
-
-/* perf reads no recording in which events have their ids at different places. */
-static bool is_at_same_place(const struct perf_event_attr *a, const struct perf_event_attr *b,
-			     const struct perf_event_header *header)
-{
-	if (header->type == PERF_RECORD_SAMPLE)
-		return sample_id_place(a) == sample_id_place(b);
-	return a->sample_id_all == b->sample_id_all && other_id_place(a) == other_id_place(b);
+	return sample_layout__id_offset(&event->layout, header->type, header->size);
 }
 
 /**
@@ -224,19 +175,23 @@ const struct redact_event *redact_events__find(const struct redact_events *event
 {
 	const struct redact_event *first = events->events, *event;
 	const struct redact_id *place;
+	int offset;
 	u64 id;
 
 	if (events->nr == 1)
 		return first;
 	if (!first->attr.sample_id_all && header->type != PERF_RECORD_SAMPLE)
 		return first;
-	if (!get_id(&first->attr, header, record, &id))
+	offset = find_id(first, header);
+	if (offset < 0)
 		return NULL;
+	memcpy(&id, record + offset, sizeof(id));
 	if (!id)
 		return first;
 	place = find_place(events, id);
 	event = place->is_used ? &events->events[place->event] : NULL;
-	return event && is_at_same_place(&first->attr, &event->attr, header) ? event : NULL;
+	/* perf reads no recording in which events have their ids at different places. */
+	return event && find_id(event, header) == offset ? event : NULL;
 }
 
 /**

@@ -2,6 +2,8 @@
 #ifndef __PERF_REDACT_EVENTS_H
 #define __PERF_REDACT_EVENTS_H
 
+#include "../sample-layout.h"
+
 #include <linux/perf_event.h>
 #include <linux/types.h>
 #include <stddef.h>
@@ -14,14 +16,14 @@ struct redact_words;
 /**
  * struct redact_event - an event of a recording
  * @attr: its attributes, as they are in the recording
- * @id_size: bytes of the sample_id at the end of its records that are no samples
+ * @layout: places of the words of its records
  * @ids: its ids
  * @nr_ids: number of these
  * @format: of its tracepoint, or NULL
  */
 struct redact_event {
 	struct perf_event_attr		attr;
-	size_t				id_size;
+	struct sample_layout		layout;
 	u64				*ids;
 	size_t				nr_ids;
 	const struct redact_format	*format;

@@ -40,13 +40,13 @@ struct copy {
 /* Bytes between the header and the sample_id */
 static size_t body_size(const struct copy *c)
 {
-	return c->header.size - sizeof(c->header) - (c->event ? c->event->id_size : 0);
+	return c->header.size - sizeof(c->header) - (c->event ? c->event->layout.id_size : 0);
 }
 
 /* Write header and sample_id around a body of this size. Return: bytes of the record. */
 static size_t finish(struct copy *c, size_t body)
 {
-	size_t id_size = c->event ? c->event->id_size : 0;
+	size_t id_size = c->event ? c->event->layout.id_size : 0;
 
 	memcpy(c->out + sizeof(c->header) + body, c->in + c->header.size - id_size, id_size);
 	c->header.size = sizeof(c->header) + body + id_size;
@@ -282,7 +282,7 @@ static bool has_stack(const struct redact_event *event)
 
 static size_t put_record(struct copy *c, const struct rule *rule)
 {
-	if (c->event && c->header.size < sizeof(c->header) + c->event->id_size)
+	if (c->event && c->header.size < sizeof(c->header) + c->event->layout.id_size)
 		return 0;
 	return rule->put ? rule->put(c) : put_numbers(c, rule->numbers);
 }
