@@ -22,9 +22,11 @@
 #include "dso.h"
 #include "mutex.h"
 #include "namespaces.h"
+#include "time-utils.h"
 
 #include <linux/kernel.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -79,12 +81,10 @@ static void init_lock(void)
 	mutex_init(&fetcher.lock);
 }
 
+/* In seconds, as the timeout is */
 static time_t now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return rdclock() / NSEC_PER_SEC;
 }
 
 /* The library calls this about once a second. Another value than 0 ends the search. */

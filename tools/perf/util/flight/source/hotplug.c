@@ -67,34 +67,16 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Shorter times are not taken for a suspend, in ns; how often the clocks are read at most */
+/* Shorter times are not taken for a suspend, in ns */
 #define MIN_SUSPEND	((u64)(10 * NSEC_PER_MSEC))
-#define MAX_READS	10
 
 /* Lives of a CPU: offline, and online without a directory that tells lives apart */
 #define OFFLINE		0
 #define UNKNOWN		1
 
 #define FD(e, x) (*(int *)xyarray__entry((e)->core.fd, x, 0))
-
-/* CLOCK_MONOTONIC does not run while the machine is suspended, CLOCK_BOOTTIME does. */
-static u64 time_suspended(void)
-{
-	u64 before = 0, monotonic = 0, after = 0;
-
-	/* A preemption between two reads must not look like a suspend. */
-	for (int i = 0; i < MAX_READS; i++) {
-		clockid__read(CLOCK_BOOTTIME, &before);
-		clockid__read(CLOCK_MONOTONIC, &monotonic);
-		clockid__read(CLOCK_BOOTTIME, &after);
-		if (after - before < MIN_SUSPEND / 2)
-			break;
-	}
-	return before > monotonic ? before - monotonic : 0;
-}
 
 static int open_cpus(void)
 {
@@ -142,7 +124,7 @@ void flight_hotplug__init(struct flight_hotplug *hp)
 
 	*hp = (struct flight_hotplug) {
 		.cpus		= open_cpus(),
-		.suspended	= time_suspended(),
+		.suspended	= clockid__time_suspended(),
 		.due		= -1ULL,
 	};
 	/* First: what happens later is news. */
@@ -358,7 +340,7 @@ unsigned int flight_hotplug__look(struct flight_hotplug *hp, u64 now)
 	if (!hp->nr_followed)
 		return 0;
 	told = flight_cpu_news__came(&hp->told);
-	suspended = time_suspended();
+	suspended = clockid__time_suspended();
 	resumed = suspended > hp->suspended + MIN_SUSPEND;
 	if (now < hp->looked + FLIGHT_HOTPLUG_INTERVAL && !resumed && !told)
 		return 0;

@@ -120,7 +120,7 @@ struct messages {
 	regex_t			regex;
 	regex_t			context;
 	char			cgroup[PATH_MAX];
-	s64			suspended;
+	u64			suspended;
 };
 
 static const struct flight_term terms[] = {
@@ -189,21 +189,12 @@ static int report_parse_terms(struct flight_trigger *t, char *text)
 	       (m->report->context ? compile(t, &m->context, m->report->context) : 0);
 }
 
-static s64 time_suspended(void)
-{
-	u64 boottime = 0, monotonic = 0;
-
-	clockid__read(CLOCK_BOOTTIME, &boottime);
-	clockid__read(CLOCK_MONOTONIC, &monotonic);
-	return boottime - monotonic;
-}
-
 static int kmsg_start(struct flight_trigger *t)
 {
 	struct messages *m = t->priv;
 	int err;
 
-	m->suspended = time_suspended();
+	m->suspended = clockid__time_suspended();
 	t->fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (t->fd >= 0 && lseek(t->fd, 0, SEEK_END) >= 0)
 		return 0;
@@ -253,10 +244,10 @@ static void set_cause(struct flight_trigger *t, const char *line, const regmatch
 
 static bool was_suspended(struct messages *m)
 {
-	s64 before = m->suspended;
+	u64 before = m->suspended;
 
-	m->suspended = time_suspended();
-	return llabs(m->suspended - before) > MIN_SUSPEND;
+	m->suspended = clockid__time_suspended();
+	return m->suspended > before + MIN_SUSPEND;
 }
 
 /* @record: begins with "PRIORITY,SEQUENCE,TIME", in us */

@@ -4,8 +4,8 @@
  *
  * The handler increments a counter, stores the time of the first signal and the sender of
  * the last one, and writes to an eventfd, so that poll() also returns if the signal arrives
- * just before it. write() and clock_gettime() are async-signal-safe. The time is only a
- * number for the manifest.
+ * just before it. write() is async-signal-safe, and so is clock_gettime(), the only function
+ * that clockid__read() calls. The time is only a number for the manifest.
  *
  * The trigger is there with any other one, too: SIGUSR1 always writes a dump. SIGUSR2 is
  * ignored if only other triggers were given.
@@ -15,11 +15,11 @@
  * the handler that waits for it.
  */
 #include "triggers.h"
+#include "../../clockid.h"
 #include "../../debug.h"
 
 #include <linux/compiler.h>
 #include <linux/kernel.h>
-#include <linux/time64.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,8 +38,7 @@ static struct sigaction before;
 
 static void handler(int signo, siginfo_t *info, void *context)
 {
-	struct timespec ts;
-	u64 one = 1;
+	u64 at, one = 1;
 	int saved_errno = errno, fd = READ_ONCE(wakeup_fd);
 
 	if (signo == SIGUSR1 && info->si_code == SI_QUEUE && before.sa_flags & SA_SIGINFO &&
@@ -48,8 +47,8 @@ static void handler(int signo, siginfo_t *info, void *context)
 		return;
 	}
 
-	if (!READ_ONCE(first_hit) && hit_clockid >= 0 && !clock_gettime(hit_clockid, &ts))
-		WRITE_ONCE(first_hit, (u64)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec);
+	if (!READ_ONCE(first_hit) && hit_clockid >= 0 && !clockid__read(hit_clockid, &at))
+		WRITE_ONCE(first_hit, at);
 	WRITE_ONCE(sender, info->si_code <= 0 ? info->si_pid : 0);
 	if (signo == SIGUSR2)
 		WRITE_ONCE(combines, 1);

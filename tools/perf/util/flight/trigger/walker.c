@@ -10,6 +10,7 @@
  * The thread takes no lock and no memory, because the recorder forks.
  */
 #include "walker.h"
+#include "../../clockid.h"
 
 #include <linux/compiler.h>
 #include <linux/kernel.h>
@@ -41,11 +42,10 @@ u64 walker__period(u64 over)
 
 static u64 cpu_time(void)
 {
-	struct timespec ts;
+	u64 ns = 0;
 
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts))
-		return 0;
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	clockid__read(CLOCK_THREAD_CPUTIME_ID, &ns);
+	return ns;
 }
 
 /* Wakes up at an event, or after @ns. Return: whether it is to end. */

@@ -23,6 +23,7 @@
 #include "../../base-api.h"
 #include "../../cap.h"
 #include "../../debug.h"
+#include "../../time-utils.h"
 
 #include <api/fs/tracing_path.h>
 #include <linux/capability.h>
@@ -229,15 +230,11 @@ static void run_iterator(int link)
 static void follow_cgroup(const struct flight_watch *w)
 {
 	struct watch_bpf *b = w->bpf;
-	struct timespec now;
-	u64 ns;
+	u64 now = rdclock();
 
-	if (clock_gettime(CLOCK_MONOTONIC, &now))
+	if (now - b->cgroup_at < NSEC_PER_SEC)
 		return;
-	ns = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-	if (ns - b->cgroup_at < NSEC_PER_SEC)
-		return;
-	b->cgroup_at = ns;
+	b->cgroup_at = now;
 	WRITE_ONCE(b->latency->bss->cgroup_id, find_cgroup(w->cgroup));
 }
 
