@@ -241,11 +241,17 @@ static s64 read_counters(const struct overhead_event *e)
 
 /* The cost */
 
-static u64 own_time(void)
+/**
+ * flight_overhead__cpu_time - the CPU time of the recorder, or of its children
+ * @who: as for getrusage()
+ *
+ * Return: the time in ns, of user space and of the kernel.
+ */
+u64 flight_overhead__cpu_time(int who)
 {
 	struct rusage ru;
 
-	if (getrusage(RUSAGE_SELF, &ru))
+	if (getrusage(who, &ru))
 		return 0;
 	return (ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
 	       (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NSEC_PER_USEC;
@@ -291,14 +297,14 @@ static void begin_interval(struct flight_overhead *o, u64 now)
 		reads += nr_fds(e->evsel);
 	}
 	o->nr_cpus = max(nr_cpus, 1L);
-	o->own = own_time();
+	o->own = flight_overhead__cpu_time(RUSAGE_SELF);
 	o->last = now;
 	o->due = now + max(INTERVAL, reads * COUNT_SPACING);
 }
 
 static void measure(struct flight_overhead *o, u64 now)
 {
-	double records = 0, sum, own = own_time() - o->own;
+	double records = 0, sum, own = flight_overhead__cpu_time(RUSAGE_SELF) - o->own;
 	u64 ns = now - o->last;
 
 	sum = own * NSEC_PER_SEC / ns;

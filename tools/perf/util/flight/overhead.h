@@ -89,5 +89,6 @@ u64 flight_overhead__next(const struct flight_overhead *o);
 void flight_overhead__apply(struct flight_overhead *o);
 void flight_overhead__print(const struct flight_overhead *o, struct json_writer *w);
 void flight_overhead__exit(struct flight_overhead *o);
+u64 flight_overhead__cpu_time(int who);
 
 #endif /* __PERF_FLIGHT_OVERHEAD_H */

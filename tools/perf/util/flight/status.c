@@ -154,17 +154,6 @@ static u64 count_lost(struct evlist *evlist, u64 now)
 	return lost_counts.sum;
 }
 
-/* Its own, and that of the children that have written dumps. */
-static u64 cpu_time(int who)
-{
-	struct rusage ru;
-
-	if (getrusage(who, &ru))
-		return 0;
-	return (ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
-	       (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NSEC_PER_USEC;
-}
-
 /**
  * flight_status__print - write the members of a JSON object
  * @status: what to tell
@@ -190,8 +179,9 @@ void flight_status__print(const struct flight_status *status, struct json_writer
 	json_writer__number(w, "swallowed", status->swallowed);
 	json_writer__number(w, "lost", count_lost(st->evlist, status->now));
 	json_writer__number(w, "given_up", flight_store__stats(st)->refused_bytes);
-	json_writer__seconds(w, "cpu_time", cpu_time(RUSAGE_SELF), 3);
-	json_writer__seconds(w, "cpu_time_dumps", cpu_time(RUSAGE_CHILDREN), 3);
+	json_writer__seconds(w, "cpu_time", flight_overhead__cpu_time(RUSAGE_SELF), 3);
+	/* Of the children that have written dumps */
+	json_writer__seconds(w, "cpu_time_dumps", flight_overhead__cpu_time(RUSAGE_CHILDREN), 3);
 	json_writer__bool(w, "writing", status->writing);
 	flight_overhead__print(status->overhead, w);
 }
