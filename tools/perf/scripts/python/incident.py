@@ -114,7 +114,8 @@ def clock_rank(name, event_type, config):
 def without_homes(value):
     """
     value, and all in it, without the directories below home directories: what lies between
-    /home/ or /root/ and the last slash, as perf data convert --redact has it
+    /home/ or /root/ and the last slash. perf data convert --redact has the same rule in
+    util/export/redact.c. A script cannot call it, so a change of one is a change of both.
     """
     if isinstance(value, dict):
         return {key: without_homes(item) for key, item in value.items()}

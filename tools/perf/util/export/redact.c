@@ -11,6 +11,9 @@
  *	Function:pay /home/alice/a b/pay.js:7	Function:pay /home/-/pay.js:7
  *	/home/alice				/home/-
  *	/root/checkout				/root/checkout
+ *
+ * without_homes() of scripts/python/incident.py has the same rule for the incident page. A
+ * script cannot call this file, so a change of one is a change of both.
  */
 #include "redact.h"
 
