@@ -144,7 +144,7 @@ prints_metrics_of_recorders()
 	assert "perf_flight_writing" + labels + "0\n" in text
 	EOF
 	cp "$TMP/prom" "$TMP/recorders.prom"
-	# Somebody else's is nobody's business.
+	# Another user does not see the recorder.
 	setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --prometheus |
 		grep -cx 'perf_flight_recorders 0'
 	kill $recorder
