@@ -46,7 +46,7 @@
 
 static const struct perf_branch_snapshot *snapshot_pmu __read_mostly;
 
-/* What samples without a snapshot have. Nobody writes to it. */
+/* The stack of samples without a snapshot; never written to. */
 static struct perf_branch_stack snapshot_none = { .nr = 0, .hw_idx = -1ULL };
 
 static bool snapshot_is_asked(struct perf_event *event)

@@ -613,7 +613,7 @@ fast_deliver(u16 type, struct perf_fast_hit hit, struct hlist_head *head, int rc
 		filter = READ_ONCE(out->filter);
 		if (unlikely(filter) && !filter_match_preds(filter, hit.record))
 			continue;
-		/* What follows is for hits that pass the filter: many do not. */
+		/* Many hits do not get past the filter: the checks below come after it. */
 		if (unlikely(event->hw.state & PERF_HES_STOPPED))
 			continue;
 		fast = event->fast;

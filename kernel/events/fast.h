@@ -21,7 +21,7 @@ struct perf_fast_hit {
 	bool				caller;
 };
 
-/* What a payload takes in a record, its own size in front: as perf_sample_save_raw_data() */
+/* Bytes of a payload in a record, with its size in front: as perf_sample_save_raw_data() */
 static __always_inline unsigned int perf_fast_raw_size(const struct perf_fast_hit *hit)
 {
 	return round_up(hit->size + sizeof(u32), sizeof(u64));

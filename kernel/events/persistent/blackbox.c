@@ -236,7 +236,7 @@ static struct page *perf_blackbox_to_page(struct perf_buffer *rb, unsigned long 
 	return virt_to_page(pgoff ? rb->data_pages[pgoff - 1] : (void *)rb->user_page);
 }
 
-/* Whoever set up the region has paid for it. */
+/* The memory was taken when the region was set up. Its users are not charged for it. */
 static int perf_blackbox_charge(struct perf_rb_charge *charge, unsigned long nr_pages,
 				struct mm_struct *mm)
 {

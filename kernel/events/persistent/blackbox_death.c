@@ -262,7 +262,7 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 /**
  * perf_blackbox_has_died - has the last act begun?
  *
- * What the images hold must not change any more.
+ * From then on, the content of the images must not change.
  *
  * Context: any, NMI included.
  * Return: true if it has.

@@ -233,7 +233,7 @@ static const u8 *perf_blackbox_boot_uuid(void)
 	return uuid;
 }
 
-/* What is the same for all images of this boot */
+/* These fields are the same in all images of this boot. */
 static void perf_blackbox_describe_kernel(struct perf_blackbox_super *super)
 {
 	super->version = PERF_BLACKBOX_VERSION;
@@ -276,7 +276,7 @@ static void perf_blackbox_write_super(struct perf_blackbox_super *super,
  * @phys: physical address of the image, page aligned
  * @size: of the image, page aligned
  *
- * What was there before is invalid from the first store.
+ * The first store invalidates the previous content.
  *
  * Return: 0, or -ENOSPC if @size is too small, and nothing is written
  */

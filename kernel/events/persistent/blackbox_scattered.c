@@ -546,7 +546,7 @@ void perf_blackbox_end_notes(struct perf_persistent_session *s)
  * @nr: number of the slot, 0 or 1, which is not the current one
  * @size: bytes of the base, its header included
  *
- * What is in the slot is lost. It has some room for additions.
+ * The previous content of the slot is lost. The new base gets some room for additions.
  *
  * Context: parts->lock is held; may sleep.
  * Return: 0, -ENOSPC if it is too large, or -ENOMEM

@@ -122,7 +122,7 @@ static long perf_persistent_ioctl_unclaim(struct perf_event *event, void __user 
 	return 0;
 }
 
-/* Who attaches a filter or a program does so by a creator's fd, at any time. */
+/* A filter or a program can be attached at any time, through the file of the creator. */
 static u32 perf_persistent_info_flags(struct perf_persistent_event *pe)
 {
 	struct perf_event *event = pe->event;

@@ -100,7 +100,7 @@ int perf_snapshot_set__take(struct perf_snapshot_set *set, unsigned int flags)
 	size_t i, nr_taken = 0;
 	int ret = 0;
 
-	/* What fails here is found again by the take. */
+	/* Errors are ignored here: perf_snapshot__take() returns them. */
 	perf_snapshot_set__prepare(set, flags);
 
 	for (i = 0; i < set->nr; i++) {

@@ -186,12 +186,12 @@ struct perf_snapshot {
 	size_t				intact;
 	bool				small_pages;	/* no huge pages */
 
-	/* What of it is wanted: the newest @max bytes without the newest @from. */
+	/* The part to copy: the newest @max bytes without the newest @from. */
 	size_t				max;
 	size_t				from;
 	size_t				oldest;		/* bytes; 0: all */
 
-	/* What recent snapshots needed: decays. */
+	/* Bytes that recent snapshots needed; decays. */
 	size_t				keep;
 
 	/* Offsets in the copy, newest record first, in units of RECORD_ALIGN. */
@@ -623,7 +623,7 @@ static void populate(struct perf_snapshot *snap, uint64_t len)
 {
 	size_t margin = (snap->incremental ? len : snap->size) / MARGIN;
 
-	/* What is nearly empty does not fill up meanwhile. */
+	/* A buffer that is nearly empty does not fill up meanwhile. */
 	if (margin > len + MIN_MARGIN)
 		margin = len + MIN_MARGIN;
 	if (len > snap->max)
@@ -775,7 +775,7 @@ int perf_snapshot__take(struct perf_snapshot *snap, unsigned int flags)
 	return err;
 }
 
-/* What was read incrementally before is not affected. */
+/* The position of incremental reads does not change. */
 static int take_part(struct perf_snapshot *snap, unsigned int flags, size_t max, size_t oldest)
 {
 	int err;

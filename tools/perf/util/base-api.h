@@ -190,7 +190,7 @@ static inline void perf_sample__set_evsel(struct perf_sample *sample __maybe_unu
 #define perf_tool__process_feature(tool, session, event)	\
 	((void)(tool), perf_event__process_feature(session, event))
 
-/* What is no function of any kernel */
+/* Functions that no kernel has */
 
 static inline bool evsel__defers_callchain(const struct evsel *evsel __maybe_unused)
 {

@@ -168,7 +168,7 @@ bool container__of_cgroup(struct container *c, const char *path)
 	for (; *path; path += len ?: 1) {
 		len = strcspn(path, "/");
 		kubepods |= is_kubepods(path, len);
-		/* What is in a pod is not in the container outside of it. */
+		/* A pod inside a container: the id of the outer container does not count. */
 		if (kubepods && read_pod(c, path, strcspn(path, "/:")))
 			c->id[0] = '\0';
 		read_id(c, path, len);

@@ -40,7 +40,7 @@ struct user_set {
 
 static LIST_HEAD(user_sets);
 
-/* What the events of each set are for is in the man page, and what they cost in the guide. */
+/* The man page tells the purpose of each set's events, the guide their cost. */
 static const struct {
 	const char	*name;
 	const char	*events[10];

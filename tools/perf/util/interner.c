@@ -2,7 +2,7 @@
 /*
  * Numbers for keys: strings, functions, places, stacks.
  *
- * What many samples share is stored once, and referred to by a number. Keys are
+ * A key that many samples share is stored once, and has a number. Keys are
  * bytes. The table is open addressing over an array of numbers. The bytes are
  * in blocks that are neither moved nor freed before the end, so that a key may
  * be used while others are added. Memory follows the number of distinct keys.

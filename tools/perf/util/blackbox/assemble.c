@@ -143,7 +143,7 @@ static int add_entry(void **array, u32 *nr, const void *entry, size_t size)
 
 /* Memory */
 
-/* What is not there is 0. */
+/* Bytes that the memory does not have are read as 0. */
 static void read_or_zero(struct assembler *as, u64 phys, void *buf, u64 size)
 {
 	if (blackbox_memory__read(as->mem, phys, buf, size))

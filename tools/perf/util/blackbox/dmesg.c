@@ -5,8 +5,8 @@
  * VMCOREINFO tells where the ring of messages lies, and how its structs are laid out, see
  * kernel/printk/printk_ringbuffer.h. libkdumpfile translates the addresses.
  *
- * What is in a dump may be damaged. The layout of structs is as VMCOREINFO has it, and what
- * it does not tell is as in Linux 5.10 and later.
+ * The content of a dump may be damaged. VMCOREINFO has the layout of structs; where it does
+ * not, the layout is assumed to be that of Linux 5.10 and later.
  */
 #include "messages.h"
 

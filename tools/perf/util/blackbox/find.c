@@ -23,7 +23,7 @@
  * whatever size that claims. So all images at their own address are taken. Those that overlap
  * are marked.
  *
- * What a scattered image leads to is all over the memory, see assemble.c.
+ * The parts of a scattered image are all over the memory, see assemble.c.
  *
  * An image in a compressed dump, or of which a core file has only parts, is copied to memory.
  * makedumpfile leaves out pages of zeros, and a page that the file does not have takes no
@@ -316,7 +316,7 @@ static int copy_image(struct blackbox_find *find, struct blackbox_image *image, 
 	int err;
 
 	if (blackbox_image__is_scattered(image)) {
-		/* What is copied is there twice for a moment. */
+		/* The copy is in memory twice for a moment. */
 		err = blackbox_assemble(image, find->memory, *room / 2);
 		if (err == -EPROTONOSUPPORT) {
 			image->base = NULL;

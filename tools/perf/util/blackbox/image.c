@@ -71,7 +71,7 @@ static bool is_terminated(const char *str, size_t size)
 	return memchr(str, '\0', size);
 }
 
-/* What is shown on terminals must not control them. */
+/* Strings of an image are shown on terminals: they must not have control characters. */
 static void make_printable(char *str)
 {
 	for (; *str; str++) {

@@ -27,7 +27,7 @@ static const char *const states[] = {
 	[PERF_BLACKBOX_RELEASED] = "released",
 };
 
-/* What became of the kernel, in a word; the state is a valid one. */
+/* The fate of the kernel, in a word. The state must be a valid one. */
 const char *blackbox_image__state_name(const struct blackbox_image *image)
 {
 	return states[image->state];

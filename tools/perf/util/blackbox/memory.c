@@ -101,7 +101,7 @@ static void add_segment(struct blackbox_memory *mem, const Elf64_Phdr *phdr)
 	u64 size = min((u64)phdr->p_filesz, mem->size - phdr->p_offset);
 	u64 memory = size;
 
-	/* What is cut off at the end of the file is no zeros. */
+	/* Memory beyond p_filesz is zeros, but not if the file is truncated. */
 	if (size == phdr->p_filesz)
 		memory = max(size, (u64)phdr->p_memsz);
 	mem->segments[mem->nr_segments++] = (struct segment) {
@@ -304,7 +304,7 @@ static u64 copy_segment(const struct blackbox_memory *mem, u64 phys, void *buf, 
  * @buf: for @size bytes, which must be zeros
  * @size: bytes of it
  *
- * What is missing in the file is left alone in @buf.
+ * Bytes that the file does not have are not changed in @buf.
  *
  * Return: how many bytes are not missing.
  */

@@ -30,7 +30,7 @@
 /* Parts of one report are written one after the other. */
 #define TOGETHER	((u64)5 * NSEC_PER_SEC)
 
-/* What a report needs is far less. */
+/* Limits far above the size of any report */
 #define MAX_BYTES	(1024 * 1024)
 #define MAX_PARTS	256
 
@@ -163,7 +163,7 @@ static void add_dir(struct pstore *p, int fd, int depth)
 	closedir(d);
 }
 
-/* What a panic writes is the first that is written behind a death, or else the last before. */
+/* The report of a panic is the first one after the death, or else the last one before it. */
 static bool is_nearer(const struct pstore *p, const struct part *a, const struct part *b)
 {
 	bool a_behind = a->written >= p->died, b_behind = b->written >= p->died;

@@ -329,7 +329,7 @@ static int count_session(struct recover *rec, struct blackbox_source *source __m
 	return 0;
 }
 
-/* What is damaged is left out, and kept. */
+/* Damaged entries are left out of the recording. Their source is not released. */
 static void count_source(struct recover *rec, struct blackbox_source *source)
 {
 	/* Among the pages of a dump, anything may look like an image. */

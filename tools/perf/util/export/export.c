@@ -12,7 +12,7 @@
  *                 sample that has it.
  *
  * Thus memory follows the number of distinct stacks and tasks, not of samples.
- * What is added up is what perf report adds up, so the sums are the same.
+ * The sums are those of perf report, because both add up the same values.
  */
 #include "export.h"
 #include "format.h"
@@ -188,7 +188,7 @@ static int check_output(const struct perf_data *data, const char *output)
 		pr_err("A profile is not text: it is not written to a terminal. Redirect the output, or name a file.\n");
 		return -EINVAL;
 	}
-	/* What is open: it may be the standard input, or a file that was written by a pipe. */
+	/* Look at the open file: it may be the standard input, or was written by a pipe. */
 	if (stat(output, &out) || fstat(perf_data__fd((struct perf_data *)data), &in) ||
 	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
 		return 0;
@@ -201,7 +201,7 @@ static int read_records(struct export *ex)
 	struct perf_data *data = ex->session->data;
 	int err = 0;
 
-	/* What comes through a pipe cannot be read twice: perf_session merges it. */
+	/* A pipe cannot be read twice: perf_session merges its call chains. */
 	if (!perf_data__is_pipe(data)) {
 		perf_tool__set_deferred(&ex->tool, NULL);
 		err = deferred_chains__read(&ex->deferred, ex->session->evlist, data->path,

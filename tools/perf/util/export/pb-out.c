@@ -170,7 +170,7 @@ int pb_out__open(struct pb_out *out, const char *path, bool overwrite)
 	return 0;
 }
 
-/* What is not a file, such as /dev/null, is not removed. */
+/* Remove a regular file, but not /dev/null and the like. */
 static void remove_file(const char *path)
 {
 	struct stat st;

@@ -13,7 +13,7 @@ struct perf_sample;
 struct thread;
 
 /*
- * What the formats share. The numbers are those of the interners. They begin
+ * Tables that the formats share. The numbers are those of the interners. They begin
  * with 0, which is the empty string, no function and no mapping.
  */
 

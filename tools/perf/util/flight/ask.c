@@ -92,7 +92,7 @@ static int ask_status(void *data, int fd, pid_t pid, bool foreign)
 
 /* Answers */
 
-/* What is there of it; a connection that ends, or says too much, has no answer. */
+/* Read the bytes that have come. A connection that ends, or sends too much, has no answer. */
 static void read_answer(struct flight_peer *peer)
 {
 	char *from = peer->answer + peer->len, *end = NULL;

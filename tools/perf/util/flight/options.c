@@ -389,7 +389,7 @@ int flight_opts__check(struct flight_opts *fo, struct evlist *evlist, struct rec
 	return check_conflicts(fo, opts) ?: check_fair(fo, opts);
 }
 
-/* What can be lowered and given up: events of perf's own, on CPUs. */
+/* The limit needs events that perf opens itself, on CPUs: it cannot change others. */
 static int bound_overhead(struct flight_opts *fo, const struct record_opts *opts)
 {
 	bool possible = target__has_cpu(&opts->target) && !fo->persistent;

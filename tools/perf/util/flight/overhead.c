@@ -74,7 +74,7 @@
 
 #define MAX_SHIFT	3
 #define MIN_OVER	2
-/* What takes a smaller part of the limit is not worth giving up. */
+/* An event that takes a smaller part of the limit is not worth giving up. */
 #define WORTH		0.01
 #define TARGET		0.9
 #define ROOM		0.7

@@ -56,7 +56,7 @@
 /* "disarm", with spaces and the newline */
 #define MAX_VERB	10
 
-/* What a recorder takes to look at its socket, on a machine that has no CPU for it. */
+/* Time until a recorder looks at its socket, on a machine that has no CPU for it */
 #define ACCEPT_S	60
 
 /* Of a recorder that does not tell how long it lets a dump take, and of any, at the most */
@@ -778,7 +778,7 @@ int flight_recorders__request(const struct ctl_request *request, const char *tar
 	}
 	err = find_target(&peers, target, is_socket, &talk->peer);
 	if (err == -ESRCH && !request->may_miss) {
-		/* Who serves one client at a time answers when the first has gone. */
+		/* Close the connections first: a recorder may serve one client at a time. */
 		flight_peers__free(&peers);
 		tell_missing(target);
 	}

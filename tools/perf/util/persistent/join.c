@@ -4,7 +4,7 @@
  *
  * A session has events on the CPUs that were online when it was made. They return with
  * their CPU. A CPU that comes online for the first time has none: this opens them there.
- * What records on all other CPUs of the session is to record on this one as well.
+ * An event that all other CPUs of the session have is opened on this one as well.
  *
  * The CPUs of a session are those that have a side-band event: perf makes these on all
  * CPUs that are online, even if only some of them are sampled. So an event of -C 0 is
@@ -111,7 +111,7 @@ static bool joiner__tells_cpu(const struct joiner *j, const struct persistent_ev
 	       (!j->has_sideband || persistent_event__is_sideband(event));
 }
 
-/* What differs among events of one kind, by who opened them and how */
+/* Compare without the fields that depend on how the events were opened */
 static bool attr__is_like(const struct perf_event_attr *a, const struct perf_event_attr *b)
 {
 	struct perf_event_attr x = *a, y = *b;
@@ -146,7 +146,7 @@ static bool joiner__wants(const struct joiner *j, const struct persistent_event 
 	    event->state & PERF_PERSISTENT_STATE_GONE)
 		return false;
 
-	/* Whoever made that of another CPU may have made a different one. */
+	/* The side-band event of another CPU may have been made with another attr. */
 	if (persistent_event__is_sideband(event)) {
 		for (int i = 0; i < j->session->nr_events; i++) {
 			if (j->session->events[i].cpu == j->cpu &&
@@ -493,7 +493,7 @@ static int lock_session(const char *name)
 	scnprintf(path, sizeof(path), "%s/" PERSISTENT_SYSFS "/sessions/%s/nr_events",
 		  sysfs__mountpoint() ?: "/sys", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* Who may not open it joins without: it is not the owner's udev. */
+	/* Without permission, join without the lock: this is not the owner's udev. */
 	if (fd >= 0)
 		flock(fd, LOCK_EX);
 	return fd;

@@ -193,7 +193,7 @@ static int maker__choose_clock(struct maker *m)
 	return 0;
 }
 
-/* What is added to a session has the same data as its other events. */
+/* An event that is added to a session records the same data as the others. */
 static void maker__choose_cgroup(struct maker *m)
 {
 	if (!m->add) {

@@ -249,7 +249,7 @@ int persistent_reader__describe(struct persistent_reader *r)
 	return 0;
 }
 
-/* What describes BPF programs takes the tool of the session, which is perf record's. */
+/* perf_event__synthesize_bpf_events() uses the tool of the session: set the reader's. */
 static int synthesize_bpf_programs(struct persistent_reader *r, struct machine *machine)
 {
 	const struct perf_tool *tool = r->session->tool;

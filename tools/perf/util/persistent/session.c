@@ -231,7 +231,7 @@ static char *session_state(const char *name, u64 id)
 
 	state = strtoul(str, NULL, 0);
 	free(str);
-	/* What has gone is known to those who may read the session. */
+	/* Only those who may read the session can see which event has gone. */
 	if ((state & PERF_PERSISTENT_STATE_GONE) && !(state & PERF_PERSISTENT_STATE_FROZEN) &&
 	    !find_gone_flags(id, &flags))
 		return strdup("gone");

@@ -324,9 +324,9 @@ static int add_field(struct redact_format *format, const struct redact_field *fi
 }
 
 /*
- * What users define has the name of a system and of a tracepoint that they choose. Probes
- * have fields of their own; of those without, on tracepoints (eprobes), the kernel makes a
- * print format that begins with a blank.
+ * A tracepoint that a user defines has a system and a name of the user's choice. Probes have
+ * fields of their own. For those without, on tracepoints (eprobes), the kernel makes a print
+ * format that begins with a blank.
  */
 static bool is_of_user(const struct input *line)
 {

@@ -34,7 +34,7 @@
 
 static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXFSZ, SIGXCPU };
 
-/* What a signal removes. Changed only while signals are held back. */
+/* The files that a signal removes. Changed only while signals are held back. */
 static char leftovers[REDACT_FILES][PATH_MAX];
 
 static void hold_signals(sigset_t *before)
@@ -62,7 +62,7 @@ static void remove_leftovers(int sig)
 	raise(sig);
 }
 
-/* What is ignored stays ignored. */
+/* Signals that are ignored stay ignored. */
 static void handle_signals(void)
 {
 	struct sigaction new = { .sa_handler = remove_leftovers, .sa_flags = SA_RESETHAND };

@@ -9,7 +9,7 @@
  *	numbers of variable size		SAMPLE, READ, ID_INDEX, CALLCHAIN_DEFERRED
  *	a build-id and the name of a file	BUILD_ID
  *
- * What follows the numbers of a record, as newer kernels may have more of them, is left out.
+ * Newer kernels may have more numbers in a record: bytes behind the known ones are left out.
  * The sample_id at the end stays. A record that is too short for its type is left out, and
  * counted.
  */

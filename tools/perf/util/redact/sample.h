@@ -14,7 +14,7 @@ struct redact_words;
 /* Parts of a sample that this perf can parse */
 #define REDACT_SAMPLE_KNOWN	((u64)PERF_SAMPLE_MAX - 1)
 
-/* What the memory, the registers and the trace of a task were is not written. */
+/* The memory, the registers and the trace of a task are not written. */
 #define REDACT_SAMPLE_WRITTEN	(REDACT_SAMPLE_KNOWN & \
 	~(u64)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_INTR | \
 	       PERF_SAMPLE_AUX))

@@ -9,8 +9,8 @@
  *					again. One may begin in a part and end in another.
  *	AUXTRACE			is followed by the bytes of a trace, which are skipped
  *
- * What is written is not compressed. A perf without zstd cannot read the content, and says so:
- * without it, most of the recording would be missing.
+ * The copy is not compressed. A perf without zstd cannot read compressed records, and fails:
+ * most of the recording would be missing.
  */
 #include "stream.h"
 #include "code.h"

@@ -104,7 +104,7 @@ void redact_words__hide_host(struct redact_words *w, int which, const char *name
 	len = min(strnlen(name, len), sizeof(w->hosts[0]) - 1);
 	memcpy(host, name, len);
 	host[len] = '\0';
-	/* What has the whole name has its first part. */
+	/* The first part is sufficient: a text with the whole name contains it, too. */
 	host[strcspn(host, ".")] = '\0';
 }
 

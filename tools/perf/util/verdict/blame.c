@@ -146,7 +146,7 @@ static int blame_delay(struct blamer *b, u32 task, const struct verdict_wait *w,
 		u32 culprit = c->runs[i].task;
 		u64 ns = length(run);
 
-		/* What it did while records are missing is unknown: it may have run. */
+		/* Records are missing: the task may have run meanwhile. */
 		broken |= culprit == VERDICT_NONE;
 		if (is_held(&c->runs[i], w) && !broken) {
 			err = report(b, ROOT_QUOTA, task, ns);

@@ -190,7 +190,7 @@ static int add_change(struct verdict_comparison *cmp, const struct verdict_chang
 	return 0;
 }
 
-/* What counts for how much changed: what is a sum of others does not */
+/* How much a change counts: not at all if its figure is a sum of others */
 static u64 weight(const struct verdict_history *h, const struct verdict_change *change)
 {
 	u64 by = difference(change->now, change->median);
@@ -494,7 +494,7 @@ static u64 ran_now(const struct verdict_comparison *cmp, u32 group)
 	return ran;
 }
 
-/* Who waits more for a CPU, and not because it has more to do */
+/* Does a task wait more for a CPU, although it has no more to do? */
 static bool is_victim(const struct verdict_comparison *cmp, const struct verdict_change *change)
 {
 	u64 else_;

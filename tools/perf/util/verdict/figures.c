@@ -157,7 +157,7 @@ static void count_waits(struct verdict_figures *f, const struct verdict_history 
 	}
 }
 
-/* What calls itself counts once: of its nodes those that none of them has called */
+/* A recursive function counts once, at its outermost node of each call chain. */
 static void add_callers(struct verdict_figures *f, const struct verdict_chains *c, u64 *nodes,
 			u32 part)
 {

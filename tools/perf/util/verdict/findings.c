@@ -11,9 +11,9 @@
  * a server that waits for its clients is not held up by them. They are no finding by themselves,
  * but may be links of a chain.
  *
- * What a machine does all day is no finding: what is small (MIN_SHARE of the time that was
- * recorded), or short (MIN_WAIT), is left out. New tasks and delays by neighbours are
- * findings above what a busy machine has; the limits are below.
+ * Everyday work of a machine is no finding: small shares (MIN_SHARE of the time that was
+ * recorded) and short waits (MIN_WAIT) are left out. New tasks and delays by neighbours are
+ * findings if there are more than on any busy machine; the limits are below.
  */
 #include "findings.h"
 
@@ -175,8 +175,9 @@ static enum verdict_kind kind_of(enum verdict_root root)
 }
 
 /*
- * Who wakes a waiter of a futex has most likely released it. A task that ran on another CPU in
- * the end may have been pulled before the first one was idle; not one with a deadline.
+ * A task that wakes a waiter of a futex has most likely released the futex. A task that ran on
+ * another CPU in the end may have been pulled before the first one was idle. This does not
+ * happen to a task with a deadline.
  */
 static enum verdict_confidence confidence_of(const struct finder *s, enum verdict_root root)
 {
@@ -489,7 +490,7 @@ static int rank_chain(const struct verdict_history *h, const struct verdict_link
 	return kinds * 2 * VERDICT_CHAIN - nr;
 }
 
-/* What is no wait is numbered behind the waits, see follow_reclaims(). */
+/* Numbers behind the waits are those of interrupts and reclaims, see follow_reclaims(). */
 static const struct verdict_span *example_span(const struct verdict_task *t, u32 nr)
 {
 	nr -= t->nr_waits;
@@ -552,7 +553,7 @@ static void find_example(const struct verdict_history *h, struct verdict_finding
 	}
 }
 
-/* What the device did meanwhile, for whomever */
+/* The requests of all tasks to the device in this time */
 static void count_requests(const struct verdict_history *h, struct verdict_finding *f)
 {
 	u32 t, i;

@@ -339,7 +339,7 @@ int verdict_history__leave(struct verdict_history *h, u32 cpu, u64 time, u32 tas
 	/* No interrupt is left for another task: the record of its end is missing. */
 	verdict_nest__forget(&c->nest);
 	if (last->task == VERDICT_NONE && c->nr_runs == 1 && last_known(t) <= last->start) {
-		/* What the first switch takes off a CPU ran since its first record. */
+		/* The task of the first switch has run since the first record of the CPU. */
 		last->task = task;
 		if (task == VERDICT_IDLE)
 			return 0;
@@ -479,7 +479,7 @@ int verdict_history__hit(struct verdict_history *h, u32 task, const struct verdi
 	return 0;
 }
 
-/* Whose the hits were is not known: those so far do not count. */
+/* The tasks of the hits so far are not known: these hits do not count. */
 void verdict_history__forget_hits(struct verdict_history *h)
 {
 	u32 i;

@@ -18,8 +18,8 @@ struct hashmap;
 #define VERDICT_IDLE	0	/* the task of all idle CPUs */
 
 /*
- * What a task waited in, by the functions of its call chain. The first of these that a
- * chain has is what counts.
+ * The reason of a wait, by the functions of its call chain. The first of these that a chain
+ * has counts.
  */
 enum verdict_class {
 	CLASS_UNKNOWN,

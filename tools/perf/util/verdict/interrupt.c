@@ -63,7 +63,7 @@ static bool is_same(const struct verdict_source *a, const struct verdict_source 
 	return a->soft == b->soft && a->nr == b->nr && a->cpu == b->cpu;
 }
 
-/* What the source took in the time of the storm, from all tasks. Returns whether it is one. */
+/* Add up the source's time in the storm, from all tasks. Return: whether it is a storm. */
 static bool add_up(const struct verdict_storm *storm, const struct verdict_source *source,
 		   struct verdict_span *span)
 {
@@ -168,7 +168,7 @@ static int keep(struct verdict_history *h, u32 task, const struct verdict_entry 
 	c = verdict_history__cpu(h, entry->source.cpu);
 	if (!c)
 		return -ENOMEM;
-	/* What comes before it in time comes before it in the lists. */
+	/* The lists are in the order of time: an open storm comes first. */
 	err = close_storm(h, c);
 	if (err)
 		return err;

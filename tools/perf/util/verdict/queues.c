@@ -107,7 +107,7 @@ static int count_waits(struct verdict_queues *q, const struct verdict_history *h
 	return 0;
 }
 
-/* What is idle in the end has no record of it until then. */
+/* A CPU that is idle at the end counts as idle up to the newest record of all. */
 static int count_idle(const struct verdict_history *h, u32 cpu, struct edges *e)
 {
 	const struct verdict_cpu *c = &h->cpus[cpu];

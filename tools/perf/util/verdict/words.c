@@ -173,7 +173,7 @@ static void tell_shares(struct strbuf *sb, const struct verdict_history *h,
 			    same ? "of its kind" : s->nr == 2 ? "other" : "others");
 }
 
-/* What the culprit ran most, if the chain that is shown ends with it */
+/* The function that the culprit ran most, if the chain that is shown ends with it */
 static const char *function_of(const struct verdict_history *h, const struct verdict_finding *f)
 {
 	const struct verdict_link *last;

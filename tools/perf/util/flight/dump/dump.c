@@ -942,8 +942,8 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 		pr_err("Cannot write the manifest of %s: %s\n", result->path,
 		       strerror(-err));
 	/*
-	 * What was lost is told in the manifest alone: without it the dump has failed. Only if
-	 * nobody tries again, it is better than nothing.
+	 * Only the manifest tells what was lost: without it the dump has failed. The dump is
+	 * kept if nobody tries again.
 	 */
 	if (err && !request->keep)
 		unlink(result->path);

@@ -27,8 +27,8 @@
  *	   ^					       |
  *	   +---- session of that name and owner -------+---- which cannot be read -> ended
  *
- * What is stored of the old session stays. The last pass of the old session is complete before
- * its buffers are unmapped.
+ * The stored records of the old session stay. Its last pass is complete before its buffers
+ * are unmapped.
  *
  * A trigger with 'freeze' freezes the session, for all its readers, until the dump has its
  * records, and thaws it only if it was not frozen before. A dump of a session that somebody
@@ -190,7 +190,7 @@ static void drop_pass(struct session_source *s)
 		perf_snapshot__release(s->reader.buffers[i].snap);
 }
 
-/* What the buffers leave of the memory is the records'. */
+/* The records get the memory that the copies of the buffers do not take. */
 static void share_memory(struct session_source *s)
 {
 	s->fo->store = min(s->most, s->fo->memory - session_follow__memory(&s->reader));
@@ -305,7 +305,7 @@ static void look_at_events(struct session_source *s)
 	struct epoll_event events[64];
 	int nr = ARRAY_SIZE(events);
 
-	/* What has told of its records does not tell again. */
+	/* An event is reported once, so the loop ends. */
 	for (int left = s->nr_live + 2; left > 0 && nr == ARRAY_SIZE(events); left -= nr) {
 		nr = epoll_wait(s->source.fd, events, ARRAY_SIZE(events), 0);
 		for (int i = 0; i < nr; i++)
@@ -371,7 +371,7 @@ static void extend(struct session_source *s, bool look)
 	int nr, err;
 
 	if (has_changed(s)) {
-		/* What left it meanwhile is found in the next pass. */
+		/* The next pass finds events that have left the session meanwhile. */
 		s->changed = true;
 		look = true;
 	}
@@ -635,7 +635,7 @@ static int session_source__read(struct record_source *src, bool last)
 	if (!err && has_left) {
 		session_follow__forget(&s->follow);
 		share_memory(s);
-		/* What was refused is looked at in the next pass. */
+		/* The next pass looks again at events that were refused. */
 		s->changed = true;
 	}
 	if (!err && !s->nr_live && !src->ended)

@@ -339,7 +339,7 @@ void fair_memory__passed(struct fair_memory *fm, u32 slot)
  * @fm: the memory
  * @slot: its slot
  *
- * What was copied before the call is intact if it returns false.
+ * If this returns false, a copy that was made before the call is intact.
  */
 bool fair_memory__is_taken(const struct fair_memory *fm, u32 slot)
 {

@@ -391,7 +391,7 @@ void ring_memory__passed(struct ring_memory *rm, u64 pos)
  * ring_memory__taken - in the child: up to where the recorder may have overwritten the ring
  * @rm: the memory
  *
- * What was copied before the call, from this position on, is intact.
+ * A copy that was made before the call is intact from the returned position on.
  */
 u64 ring_memory__taken(const struct ring_memory *rm)
 {

@@ -138,7 +138,7 @@ static void copy_out(const struct ring_store *rs, u64 pos, void *to, size_t len)
 	}
 }
 
-/* What was copied from @pos on before this call is what the recorder had stored there. */
+/* Is a copy intact that was made from @pos on, before this call? */
 static bool is_intact(const struct ring_store *rs, u64 pos)
 {
 	return !rs->is_copy || ring_memory__taken(rs->memory) <= pos;

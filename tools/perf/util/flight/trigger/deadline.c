@@ -22,8 +22,8 @@
  * disarm that came in time counts as in time, even if the recorder was busy meanwhile: while
  * the socket has more than is read in a pass, what passes is held back, for MAX_HOLD at most.
  *
- * What has passed is disarmed: it is one hit. Each one counts: those that passed together
- * with the one that is the reason are merged into its dump.
+ * A deadline that has passed is disarmed, and is one hit. If several have passed, one is
+ * the reason of the dump, and the others are merged into it.
  */
 #include "deadline.h"
 #include "triggers.h"

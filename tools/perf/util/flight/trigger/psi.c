@@ -369,7 +369,7 @@ static int psi_prepare(struct flight_trigger *t)
 	return err;
 }
 
-/* What came before nobody has recorded. */
+/* Hits from before the start are dropped: there are no records of that time. */
 static int psi_start(struct flight_trigger *t)
 {
 	struct pressure *p = t->priv;

@@ -262,7 +262,7 @@ static void welcome(struct flight_trigger *t, struct server *s, int fd)
 	}
 	list_add_tail(&c->node, &s->connections);
 	s->nr++;
-	/* What it asks for counts from now on, not from the next pass. */
+	/* Read the first request now, not in the next pass. */
 	if (read_some(t, s, c))
 		drop(s, c);
 	return;
