@@ -21,12 +21,14 @@ run: set-up
 #: make test [ONLY=PATTERN]  set-up, build, every test; last line: 'N passed, N failed, N skipped'
 test: set-up
 	@$(VM)/build.sh
+	@$(VM)/build-newer.sh
 	@$(VM)/run-tests.sh
 
 #: make torture [MINUTES=N]  long counts: races, faults, fuzz, kills; N minutes (60)
 torture: set-up
 	@$(VM)/deps.sh fleet || true
 	@$(VM)/build.sh
+	@SUITES=$(VM)/tortures $(VM)/build-newer.sh
 	@MINUTES=$(or $(MINUTES),60) SUITES=$(VM)/tortures $(VM)/run-tests.sh
 
 #: make bench [ONLY=PATTERN] every benchmark, patched beside base in one run; table of ratios
@@ -79,11 +81,14 @@ build: set-up
 deps set-up:
 	@$(VM)/deps.sh
 
-# The products by their paths: make build/debug/bzImage, make build/base/bin/perf
+# The products by their paths: make build/debug/bzImage, make build/7.3/base/bin/perf
+build/%/bzImage build/%/bin/perf: series = $(patsubst %/,%,$(filter-out ./,$(dir $*)))
 build/%/bzImage: set-up
-	@$(VM)/build.sh kernel $*
+	@$(if $(series),BASE=$(series) $(VM)/deps.sh)
+	@$(if $(series),BASE=$(series)) $(VM)/build.sh kernel $(notdir $*)
 build/%/bin/perf: set-up
-	@$(VM)/build.sh perf $*
+	@$(if $(series),BASE=$(series) $(VM)/deps.sh)
+	@$(if $(series),BASE=$(series)) $(VM)/build.sh perf $(notdir $*)
 
 #: make clean    remove build/
 clean:

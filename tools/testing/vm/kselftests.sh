@@ -17,7 +17,7 @@ bad=0
 cd "$DIR" || exit 1
 for prog in "$@"; do
 	echo "# $prog"
-	rc=0
+	rc=0 begin=$SECONDS
 	log=$(mktemp)
 	# A background job ignores SIGINT; what tests signals must not.
 	setsid env --default-signal=INT,QUIT "./$prog" >"$log" 2>&1 </dev/null &
@@ -40,6 +40,7 @@ for prog in "$@"; do
 	rm "$log"
 	# "ok 1 name" becomes "ok 1 prog: name"; a skip keeps its reason.
 	sed -E "s/^((not )?ok [0-9]+) /\1 $prog: /" <<<"$text"
+	echo "# $prog took $((SECONDS - begin)) s"
 	case $rc in
 	0) ;;
 	4)

@@ -5,6 +5,8 @@
 # 'N passed, N failed, N skipped'. Exit 1 when one failed, or nothing ran.
 #
 # usage: run-tests            ONLY=PATTERN (shell pattern) runs part of them
+#        run-tests --kernels  print series and variant of the kernels of other series that these
+#                             suites need
 #
 # SUITES names another list. With MINUTES each of its suites is told its share of
 # them as TORTURE_SECS, in a guest too, and its time-out is that much later.
@@ -52,14 +54,24 @@ share=0
 # begins with a + goes into the boot of the one before it, if that is chosen too.
 read_list()
 {
-	local name where seconds command first=
+	local name where seconds command copy first=
 	while read -r name where seconds command; do
 		[[ -n $name && $name != \#* ]] || continue
+		[[ $where == +* ]] || first=
+		copy=
+		if [[ $command =~ ^(.*)=([a-z_.]+)$ && -n ${command_of[${BASH_REMATCH[2]}]-} ]]; then
+			copy=1 command=${command_of[${BASH_REMATCH[2]}]}
+			[ -z "${BASH_REMATCH[1]}" ] || command="export ${BASH_REMATCH[1]}; $command"
+		fi
+		command_of[$name]=$command
 		# shellcheck disable=SC2053 # ONLY is a pattern
 		[[ $name == $ONLY ]] || continue
-		if [[ $where != +* ]]; then
-			first=
-		elif [ -n "$first" ] && [ "${where_of[$first]#[~+]}" != "${where#+}" ]; then
+		# Where another series is the base, all suites are for that one.
+		if [[ $BASE != 6.12 && $where == */* ]]; then
+			[[ -z $copy && $where =~ ^[~!+]?$BASE/ ]] || continue
+			where=${where/"$BASE/"/}
+		fi
+		if [ -n "$first" ] && [ "${where_of[$first]#[~+]}" != "${where#+}" ]; then
 			die "$name: its boot is ${where_of[$first]} of $first"
 		fi
 		if [ -z "$first" ]; then
@@ -69,7 +81,6 @@ read_list()
 		members[$first]+="$name "
 		where_of[$name]=${where#+}
 		seconds_of[$name]=$seconds
-		command_of[$name]=$command
 	done <"$SUITES"
 	[ ${#jobs[@]} -gt 0 ] || die "no suite is called $ONLY"
 }
@@ -115,6 +126,36 @@ guest_script()
 	echo "exit \$rc"
 }
 
+# kernel_of NAME: series and variant of the kernel that a suite needs, if it is for another series
+kernel_of()
+{
+	local where=${where_of[$1]#[~!]} variant
+	[[ $where == */* ]] || return 0
+	variant=${where#*/}
+	variant=${variant%%:*}
+	[ "$variant" != host ] || variant=patched
+	echo "${where%%/*} $variant"
+}
+
+kernels()
+{
+	local name
+	for name in "${jobs[@]}"; do
+		kernel_of "$name"
+	done | sort -uV
+}
+
+# skip_job NAME...: as a boot frames them, without the source of its kernel: see build-newer.sh
+skip_job()
+{
+	local name
+	for name; do
+		printf '@@ begin %s\nok 1 # SKIP the source of Linux %s was not fetched\n' \
+			"$name" "$BASE"
+		printf '@@ end %s 0 0\n' "$name"
+	done
+}
+
 # run_job NAME...: in the place of this shell
 run_job()
 {
@@ -122,6 +163,16 @@ run_job()
 	export OUT=$BUILD/out/$1
 	mkdir -p "$OUT"
 	cd "$TOP"
+	if [[ $where == */* ]]; then
+		read -r BASE variant < <(kernel_of "$1")
+		export BASE
+		export BUILD=$TOP/build/$BASE
+		where=${where#*/}
+		if [ ! -f "$BUILD/$variant/bzImage" ]; then
+			skip_job "$@"
+			exit
+		fi
+	fi
 	if [ "$where" = host ]; then
 		exec timeout -k 10 "$(limit "$1")" bash -c "$(command "$1")"
 	fi
@@ -274,6 +325,10 @@ main()
 {
 	local name begin=$SECONDS
 	read_list
+	if [ "${1-}" = --kernels ]; then
+		kernels
+		return
+	fi
 	mkdir -p "$LOGS"
 	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / ${#where_of[@]}))
 	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT

@@ -27,12 +27,12 @@ recorder()
 	"$HOT" 3 &
 	echo $! >/tmp/hot.pid
 	for _ in 1 2 3; do
-		gzip -c "$TOP"/build/patched/src/kernel/events/*.c >/tmp/real-files.gz
+		gzip -c "$BUILD"/patched/src/kernel/events/*.c >/tmp/real-files.gz
 	done
 	wait $!
 	touch /tmp/hot-has-exited
 	while :; do
-		gzip -c "$TOP"/build/patched/src/kernel/events/*.c >/tmp/real-files.gz
+		gzip -c "$BUILD"/patched/src/kernel/events/*.c >/tmp/real-files.gz
 	done
 }
 

@@ -334,14 +334,14 @@ main()
 {
 	check_qemu
 	[[ -f $KERNEL && ( $VARIANT = arm64 || -x $BUILD/vm/init ) ]] ||
-		die "variant $VARIANT is not built: make build/$VARIANT/bzImage"
+		die "variant $VARIANT is not built: make ${KERNEL#"$TOP/"}"
 	[ -z "$ICOUNT" ] || [ "$ACCEL" = single ] || die "ICOUNT=1 needs ACCEL=single"
 	if [ "$ACCEL" = kvm ] && [ -z "${PROBE:-}" ] && ! probe_kvm; then
 		say "KVM does not boot here: using ACCEL=multi"
 		ACCEL=multi
 	fi
 	[ "$ACCEL" != multi ] || [ "$VARIANT" = arm64 ] || [ -f "$POKE_AGAIN" ] ||
-		die "$POKE_AGAIN is missing: make build/$VARIANT/bzImage"
+		die "$POKE_AGAIN is missing: make ${KERNEL#"$TOP/"}"
 	set_machine
 	mkdir -p "$OUT" "$BUILD/vm"
 	trap clean_up EXIT
