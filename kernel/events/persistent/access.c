@@ -61,7 +61,7 @@ static int perf_persistent_may_trace(struct perf_event *event)
 
 	/* The PMUs of kprobes and uprobes, not their tracepoints. */
 	if (event->attr.type != PERF_TYPE_TRACEPOINT && !perfmon_capable())
-		return -EACCES;
+		return perf_persistent_refuse(-EACCES, "a probe takes CAP_PERFMON");
 
 	return perf_trace_event_perm(call, event);
 }
@@ -77,7 +77,8 @@ static int perf_persistent_may_break(struct perf_event *event)
 {
 	if (event->attr.type == PERF_TYPE_BREAKPOINT &&
 	    arch_check_bp_in_kernelspace(&event->hw.info) && !capable(CAP_SYS_ADMIN))
-		return -EPERM;
+		return perf_persistent_refuse(-EPERM,
+					      "a breakpoint in the kernel takes CAP_SYS_ADMIN");
 	return 0;
 }
 #else
@@ -107,8 +108,10 @@ static int perf_persistent_may_watch(struct perf_event *event)
 	if (perfmon_capable())
 		return 0;
 	if (perf_persistent_inherits_of_monitor(event))
-		return -EACCES;
-	return ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS) ? 0 : -EACCES;
+		return perf_persistent_refuse(-EACCES, "inherited, and opened with CAP_PERFMON");
+	if (!ptrace_may_access(event->hw.target, PTRACE_MODE_READ_REALCREDS))
+		return perf_persistent_refuse(-EACCES, "the caller may not ptrace the task");
+	return 0;
 }
 
 /**
@@ -302,7 +305,7 @@ int perf_persistent_may_open(struct perf_event *event)
 		return err;
 
 	if (perf_persistent_asks_for_monitor(event) && !perfmon_capable())
-		return -EACCES;
+		return perf_persistent_refuse(-EACCES, "the event was opened with CAP_PERFMON");
 
 	return security_perf_event_read(event);
 }
@@ -323,7 +326,7 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 	guard(mutex)(&perf_persistent_lock);
 	err = perf_persistent_may_have(pe->rb->asks);
 	if (err)
-		return err;
+		return perf_persistent_refuse(err, "the records of an event that was claimed");
 
 	list_for_each_entry(other, &pe->session->members, member_entry) {
 		/* NULL while it is becoming a member, of another buffer than this. */
@@ -331,7 +334,7 @@ int perf_persistent_may_read(struct perf_persistent_event *pe)
 			continue;
 
 		if (other->target_ns && !perf_persistent_sees(other->target_ns))
-			return -ESRCH;
+			return perf_persistent_refuse(-ESRCH, "a task is not visible here");
 
 		err = perf_persistent_may_open(other->event);
 		if (err)

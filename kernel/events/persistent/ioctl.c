@@ -65,9 +65,11 @@ int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __use
 		return err;
 
 	if (*size < min_size)
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the struct is too small");
 
 	err = *size > PAGE_SIZE ? -E2BIG : copy_struct_from_user(dst, ksize, uarg, *size);
+	if (err == -E2BIG)
+		perf_persistent_refuse(err, "fields that this kernel does not know are not 0");
 	/* As perf_event_open() does: tell the size that this kernel knows. */
 	if (err == -E2BIG && put_user((u32)ksize, (u32 __user *)uarg))
 		return -EFAULT;
@@ -179,12 +181,12 @@ static int perf_persistent_put_attr(struct perf_event *event, void __user *uattr
 	struct perf_event_attr attr;
 
 	if (room < PERF_ATTR_SIZE_VER0)
-		return -E2BIG;
+		return perf_persistent_refuse(-E2BIG, "attr_size is too small for any attr");
 
 	perf_persistent_copy_attr(event, &attr);
 	if (room < sizeof(attr)) {
 		if (memchr_inv((char *)&attr + room, 0, sizeof(attr) - room))
-			return -E2BIG;
+			return perf_persistent_refuse(-E2BIG, "attr_size cuts what is not 0");
 		attr.size = room;
 	}
 	return copy_to_user(uattr, &attr, min_t(size_t, room, sizeof(attr))) ? -EFAULT : 0;
@@ -247,9 +249,13 @@ long perf_persistent_ioctl(struct perf_event *event, unsigned int cmd, unsigned 
 	case _IOC_NR(PERF_EVENT_IOC_UNCLAIM):
 		return perf_persistent_ioctl_unclaim(event, uarg);
 	case _IOC_NR(PERF_EVENT_IOC_CLAIM):
-		return pe ? perf_persistent_claim(pe) : -EINVAL;
+		if (!pe)
+			return perf_persistent_refuse(-EINVAL, "the event is no member");
+		return perf_persistent_claim(pe);
 	case _IOC_NR(PERF_EVENT_IOC_PERSISTENT_INFO):
-		return pe ? perf_persistent_info(pe, uarg) : -EINVAL;
+		if (!pe)
+			return perf_persistent_refuse(-EINVAL, "the event is no member");
+		return perf_persistent_info(pe, uarg);
 	default:
 		return -ENOIOCTLCMD;
 	}

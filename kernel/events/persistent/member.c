@@ -322,7 +322,7 @@ static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_persistent_e
 	/* The header page comes on top. */
 	err = memory->charge(&charge, nr_pages + 1, NULL);
 	if (err)
-		return ERR_PTR(err);
+		return ERR_PTR(perf_persistent_refuse(err, "too much locked memory of the user"));
 
 	if (!reserved) {
 		err = perf_persistent_charge(&memory_cg, perf_persistent_buffer_bytes(nr_pages));
@@ -333,8 +333,11 @@ static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_persistent_e
 	err = reserved ? -ENOSPC : -ENOMEM;
 	rb = rb_alloc(memory, nr_pages, event->attr.watermark ? event->attr.wakeup_watermark : 0,
 		      event->cpu, 0);
-	if (!rb)
+	if (!rb) {
+		if (reserved)
+			perf_persistent_refuse(err, "the region has no room for the buffer");
 		goto err_memory_cg;
+	}
 
 	rb->charge = charge;
 	rb->memory_cg = memory_cg;
@@ -400,7 +403,7 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 
 	err = perf_rb_charge(&charge, shared ? 1 : rb->charge.pinned, NULL);
 	if (err)
-		return err;
+		return perf_persistent_refuse(err, "too much locked memory of the user");
 
 	if (!shared) {
 		err = perf_persistent_charge(&memory_cg,
@@ -410,12 +413,16 @@ static int perf_persistent_keep_buffer(struct perf_persistent_event *pe, struct 
 	}
 
 	err = perf_rb_seal(rb);
-	if (err)
+	if (err) {
+		perf_persistent_refuse(err, "the buffer was just mapped writable");
 		goto err_memory_cg;
+	}
 
 	err = -EINVAL;
-	if (complete && !perf_persistent_all_members(pe->session, rb, pe->event))
+	if (complete && !perf_persistent_all_members(pe->session, rb, pe->event)) {
+		perf_persistent_refuse(err, "an event that is no member writes to the buffer");
 		goto err_unseal;
+	}
 
 	if (!shared) {
 		err = perf_persistent_put_charge(rb, &memory_cg);

@@ -67,7 +67,7 @@ int perf_persistent_charge(struct perf_persistent_memory *memory, size_t bytes)
 
 		if (obj_cgroup_charge(objcg, GFP_KERNEL | __GFP_NORETRY, part)) {
 			perf_persistent_uncharge(memory);
-			return -ENOMEM;
+			return perf_persistent_refuse(-ENOMEM, "the memory cgroup has no room");
 		}
 		memory->bytes += part;
 	}

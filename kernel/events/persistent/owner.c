@@ -87,7 +87,11 @@ static bool perf_persistent_is_owner(struct perf_persistent_session *s)
  */
 bool perf_persistent_may_use(struct perf_persistent_session *s)
 {
-	return perf_persistent_is_owner(s) || perfmon_capable();
+	if (perf_persistent_is_owner(s) || perfmon_capable())
+		return true;
+
+	perf_persistent_refuse(-EACCES, "using a session takes its owner or CAP_PERFMON");
+	return false;
 }
 
 /**
@@ -99,7 +103,11 @@ bool perf_persistent_may_use(struct perf_persistent_session *s)
  */
 bool perf_persistent_may_end(struct perf_persistent_session *s)
 {
-	return perf_persistent_is_owner(s) || ns_capable(s->user_ns, CAP_SYS_ADMIN);
+	if (perf_persistent_is_owner(s) || ns_capable(s->user_ns, CAP_SYS_ADMIN))
+		return true;
+
+	perf_persistent_refuse(-EPERM, "control of a session takes its owner or CAP_SYS_ADMIN");
+	return false;
 }
 
 /* Names */
@@ -153,7 +161,7 @@ static int perf_persistent_set_name(struct perf_persistent_session *s, const cha
 	}
 
 	if (snprintf(s->name, sizeof(s->name), "%s%s", prefix, name) >= sizeof(s->name))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the name with u<uid>. is too long");
 	return 0;
 }
 
@@ -211,8 +219,11 @@ static int perf_persistent_check_limit(struct perf_persistent_session *new)
 		return 0;
 
 	for (; ns; uid = ns->owner, ns = ns->parent) {
-		if (perf_persistent_is_full(ns, uid))
-			return -EDQUOT;
+		if (!perf_persistent_is_full(ns, uid))
+			continue;
+		return perf_persistent_refuse(-EDQUOT, ns == new->user_ns ?
+					      "too many sessions of the user" :
+					      "too many sessions of the namespace's owner");
 	}
 	return 0;
 }

@@ -124,8 +124,7 @@ static long perf_persistent_file_ioctl(struct file *file, unsigned int cmd, unsi
 	case _IOC_NR(PERF_EVENT_IOC_ENABLE) ... _IOC_NR(PERF_EVENT_IOC_SET_FILTER):
 	case _IOC_NR(PERF_EVENT_IOC_SET_BPF) ... _IOC_NR(PERF_EVENT_IOC_MODIFY_ATTRIBUTES):
 	case _IOC_NR(PERF_EVENT_IOC_UNCLAIM):
-		/* All readers would notice. */
-		return -EPERM;
+		return perf_persistent_refuse(-EPERM, "all readers of the event would notice");
 	default:
 		return -ENOTTY;
 	}
@@ -165,14 +164,13 @@ static int perf_persistent_mmap(struct file *file, struct vm_area_struct *vma)
 
 	/* The file is read-only, which turned VM_SHARED off. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the mapping is private");
 
 	if (vma->vm_flags & VM_WRITE)
-		return -EACCES;
+		return perf_persistent_refuse(-EACCES, "the mapping is writable");
 
-	/* The header page alone, or all. */
 	if (vma->vm_pgoff || (nr_pages != 1 && nr_pages != data_page_nr(pe->rb) + 1))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "map the header page, or all of the buffer");
 
 	err = security_perf_event_read(pe->event);
 	if (err)
@@ -257,21 +255,27 @@ int perf_persistent_open(const struct perf_event_attr *attr, pid_t pid, int cpu,
 	struct file *file;
 	int fd, err;
 
-	if (!perf_persistent_attr_valid(attr) || pid != -1 || group_fd != -1 ||
-	    (flags & ~PERF_FLAG_FD_CLOEXEC))
-		return -EINVAL;
+	if (!perf_persistent_attr_valid(attr))
+		return perf_persistent_refuse(-EINVAL, "a field of the attr is not 0");
+
+	if (pid != -1 || group_fd != -1 || (flags & ~PERF_FLAG_FD_CLOEXEC))
+		return perf_persistent_refuse(-EINVAL, "a task, a group, or an unknown flag");
+
+	if (attr->config1 == PERF_PERSISTENT_SESSION && cpu != -1)
+		return perf_persistent_refuse(-EINVAL, "the CPU of a session is -1");
 
 	if (attr->config1 == PERF_PERSISTENT_SESSION)
-		return cpu == -1 ? perf_persistent_open_session(attr, f_flags) : -EINVAL;
+		return perf_persistent_open_session(attr, f_flags);
 
 	pe = perf_persistent_find(attr->config, cpu, attr->config1);
 	if (IS_ERR(pe))
 		return PTR_ERR(pe);
 
 	/* The buffer is sealed: once all writers are members, no other one joins. */
-	err = -EBUSY;
-	if (!perf_persistent_all_members(pe->session, pe->rb, NULL))
+	if (!perf_persistent_all_members(pe->session, pe->rb, NULL)) {
+		err = perf_persistent_refuse(-EBUSY, "an event that is no member writes to it");
 		goto err_put;
+	}
 
 	err = perf_persistent_may_read(pe);
 	if (err)

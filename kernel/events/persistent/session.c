@@ -204,8 +204,11 @@ static struct perf_persistent_session *perf_persistent_find_running(u64 id)
 {
 	struct perf_persistent_session *s = perf_persistent_find_session(id);
 
-	if (!s || s->state != PERF_PERSISTENT_RUNNING)
+	if (!s)
 		return ERR_PTR(-ENOENT);
+
+	if (s->state != PERF_PERSISTENT_RUNNING)
+		return ERR_PTR(perf_persistent_refuse(-ENOENT, "the session does not run"));
 
 	/* Only the owner and CAP_PERFMON may learn which events a session has. */
 	return perf_persistent_may_use(s) ? s : ERR_PTR(-EACCES);
@@ -481,7 +484,7 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 	lockdep_assert_held(&perf_persistent_mutex);
 
 	if (perf_persistent_last_id == INT_MAX)
-		return ERR_PTR(-ENOSPC);
+		return ERR_PTR(perf_persistent_refuse(-ENOSPC, "all ids are used up"));
 
 	s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (!s)
@@ -529,7 +532,7 @@ perf_persistent_join(const struct perf_persistent_arg *arg)
 		return ERR_PTR(-EACCES);
 
 	if (*arg->name && !perf_persistent_is_called(s, arg->name))
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(perf_persistent_refuse(-EINVAL, "the session has another name"));
 
 	if (!perf_persistent_lies_in(s, arg->label))
 		return ERR_PTR(perf_persistent_refuse(-EINVAL, "the session is elsewhere"));
@@ -607,8 +610,10 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	pe->index = perf_persistent_nr_events(s, pe->cpu);
 
 	err = -ENOSPC;
-	if (pe->index > PERF_PERSISTENT_INDEX_MAX)
+	if (pe->index > PERF_PERSISTENT_INDEX_MAX) {
+		perf_persistent_refuse(err, "the CPU has had too many events of the session");
 		goto err_free;
+	}
 
 	key = perf_persistent_key(pe->cpu, pe->index);
 	err = xa_reserve(&s->events, key, GFP_KERNEL_ACCOUNT);
@@ -680,19 +685,20 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 
 	if (s->state != PERF_PERSISTENT_BUILDING || pe->claimed ||
 	    (arg->flags & PERF_PERSISTENT_PARTIAL) || arg->id != s->id)
-		return -EBUSY;
+		return perf_persistent_refuse(-EBUSY, "the event is a member already");
 
 	if (!perf_persistent_may_use(s))
 		return -EACCES;
 
 	if (*arg->name && !perf_persistent_is_called(s, arg->name))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the session has another name");
 
 	if (!perf_persistent_lies_in(s, arg->label))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "the session is elsewhere");
 
 	if (!perf_persistent_sealed(s, pe->event))
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL,
+					      "an event that is no member writes to a buffer");
 
 	err = perf_persistent_publish(s);
 	if (err)
@@ -801,7 +807,7 @@ int perf_persistent_unclaim(struct perf_event *event, const struct perf_persiste
 		/* Let the task that unmaps the buffer finish. */
 		schedule_timeout_uninterruptible(1);
 	}
-	return -EBUSY;
+	return perf_persistent_refuse(-EBUSY, "the buffer is being unmapped");
 }
 
 /**

@@ -208,9 +208,11 @@ static long perf_persistent_session_list(struct perf_persistent_session *s, void
 	if (err)
 		return err;
 
-	if (arg.__reserved || arg.entry_size < PERF_PERSISTENT_ENTRY_SIZE_VER0 ||
-	    arg.entry_size > PAGE_SIZE)
-		return -EINVAL;
+	if (arg.__reserved)
+		return perf_persistent_refuse(-EINVAL, "__reserved is not 0");
+
+	if (arg.entry_size < PERF_PERSISTENT_ENTRY_SIZE_VER0 || arg.entry_size > PAGE_SIZE)
+		return perf_persistent_refuse(-EINVAL, "entry_size is too small or too large");
 
 	/* The number of events, and then the events; others may join in between. */
 	do {

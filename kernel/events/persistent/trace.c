@@ -6,6 +6,10 @@
  * the reason why a call was refused:
  *
  *	# perf trace -e perf_persistent:perf_persistent_refuse
+ *
+ * Errors that have one reason for a call are not traced, as EALREADY of THAW, nor is ENOENT
+ * for an event or a session that does not exist: a program that enumerates events expects it.
+ * perf_event_paranoid and the LSM give no reason here.
  */
 #include "trace.h"
 
