@@ -212,6 +212,219 @@ TEST_F(notify, refusals)
 	close(fd);
 }
 
+static void forget_trace(void)
+{
+	close(open(INSTANCE "/trace", O_WRONLY | O_TRUNC));
+}
+
+static bool gave_reason(int err, const char *reason)
+{
+	char want[128];
+
+	snprintf(want, sizeof(want), "err=-%d reason=%s", err, reason);
+	return traced("refuse", want);
+}
+
+/* The call fails with this errno, for this reason. */
+#define EXPECT_REASON(err, reason, expr) do {				\
+	forget_trace();							\
+	EXPECT_REFUSED(err, expr);					\
+	EXPECT_TRUE(gave_reason(err, reason)) TH_LOG("%s: %s", #expr, reason);	\
+} while (0)
+
+/* The same for a function that an ordinary user calls: see as_nobody() and refused(). */
+#define EXPECT_NOBODY_REASON(err, reason, fn, id, fd) do {		\
+	forget_trace();							\
+	EXPECT_EQ(0, as_nobody(fn, id, fd)) TH_LOG("%s", #fn);		\
+	EXPECT_TRUE(gave_reason(err, reason)) TH_LOG("%s: %s", #fn, reason);	\
+} while (0)
+
+static int unclaim_to(int fd, uint64_t id, const char *label)
+{
+	struct perf_persistent_arg arg = { .size = sizeof(arg), .id = id };
+
+	snprintf(arg.label, sizeof(arg.label), "%s", label);
+	return ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg);
+}
+
+/* A struct of this size, whose last byte is not 0 */
+static int unclaim_sized(int fd, unsigned int size)
+{
+	union {
+		struct perf_persistent_arg arg;
+		char bytes[sizeof(struct perf_persistent_arg) + 8];
+	} u = { .arg = { .size = size } };
+
+	u.bytes[sizeof(u) - 1] = 1;
+	return ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &u);
+}
+
+/* An event becomes a member, and a session is completed. */
+TEST_F(notify, refusals_to_members)
+{
+	int first = open_comm(0), second = open_comm(0), foreign = open_comm(0);
+	void *base = map(first, PAGE, PROT_READ);
+	int64_t id;
+
+	ASSERT_NE(MAP_FAILED, base);
+	EXPECT_REASON(EINVAL, "the struct is too small", unclaim_sized(first, 8));
+	EXPECT_REASON(E2BIG, "fields that this kernel does not know are not 0",
+		      unclaim_sized(first, sizeof(struct perf_persistent_arg) + 8));
+	EXPECT_REASON(EINVAL, "the event is no member", claim(first));
+
+	ASSERT_EQ(0, ioctl(foreign, PERF_EVENT_IOC_SET_OUTPUT, first));
+	id = unclaim(first, PERF_PERSISTENT_PARTIAL, 0, "part");
+	ASSERT_LT(0, id);
+	EXPECT_REASON(ENOENT, "the session does not run", open_session(id));
+	EXPECT_REASON(EBUSY, "the event is a member already",
+		      unclaim(first, PERF_PERSISTENT_PARTIAL, id, ""));
+	EXPECT_REASON(EINVAL, "the session has another name", unclaim(first, 0, id, "other"));
+	EXPECT_REASON(EINVAL, "the session is elsewhere", unclaim_to(first, id, "region"));
+	EXPECT_REASON(EINVAL, "an event that is no member writes to a buffer",
+		      unclaim(first, 0, id, ""));
+	close(foreign);
+	ASSERT_EQ(id, unclaim(first, 0, id, ""));
+
+	EXPECT_REASON(EINVAL, "the session has another name", unclaim(second, 0, id, "other"));
+	EXPECT_REASON(EINVAL, "the session is elsewhere", unclaim_to(second, id, "region"));
+	EXPECT_REASON(EBUSY, "the event is a member already", unclaim(first, 0, id, ""));
+	EXPECT_EQ(0, with_session(id, session_end));
+	munmap(base, 2 * PAGE);
+	close(second);
+	close(first);
+}
+
+static int open_with(uint64_t id, uint64_t index, int pid, int cpu, uint64_t period)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_PERSISTENT,
+		.config		= id,
+		.config1	= index,
+		.sample_period	= period,
+	};
+
+	return event_open(&attr, pid, cpu, -1, 0);
+}
+
+static int list_sized(int fd, unsigned int entry_size, unsigned int reserved)
+{
+	struct perf_persistent_list list = {
+		.size		= sizeof(list),
+		.entry_size	= entry_size,
+		.__reserved	= reserved,
+	};
+
+	return ioctl(fd, PERF_EVENT_IOC_SESSION_LIST, &list);
+}
+
+static int map_failed(int fd, size_t size, int prot, int flags)
+{
+	return mmap(NULL, size, prot, flags, fd, 0) == MAP_FAILED ? -1 : 0;
+}
+
+/* An event or a session is opened, and used. */
+TEST_F(notify, refusals_to_readers)
+{
+	int fd = open_comm(0), other = open_comm(0), foreign = open_comm(0), reader, session;
+	int64_t id = unclaim(fd, 0, 0, "read");
+	void *base = map(other, PAGE, PROT_READ);
+
+	ASSERT_LT(0, id);
+	ASSERT_NE(MAP_FAILED, base);
+	EXPECT_REASON(EINVAL, "a field of the attr is not 0", open_with(id, 0, -1, 0, 1));
+	EXPECT_REASON(EINVAL, "a task, a group, or an unknown flag", open_with(id, 0, 0, 0, 0));
+	EXPECT_REASON(EINVAL, "the CPU of a session is -1",
+		      open_with(id, PERF_PERSISTENT_SESSION, -1, 0, 0));
+
+	reader = reopen(id, 0, 0);
+	ASSERT_LE(0, reader);
+	EXPECT_REASON(EPERM, "all readers of the event would notice",
+		      ioctl(reader, PERF_EVENT_IOC_DISABLE, 0));
+	EXPECT_REASON(EINVAL, "the mapping is private",
+		      map_failed(reader, PAGE, PROT_READ, MAP_PRIVATE));
+	EXPECT_REASON(EINVAL, "map the header page, or all of the buffer",
+		      map_failed(reader, 2 * PAGE, PROT_READ, MAP_SHARED));
+	close(reader);
+
+	session = open_session(id);
+	ASSERT_LE(0, session);
+	EXPECT_REASON(EINVAL, "entry_size is too small or too large", list_sized(session, 1, 0));
+	EXPECT_REASON(EINVAL, "__reserved is not 0",
+		      list_sized(session, sizeof(struct perf_persistent_entry), 1));
+
+	/* It joins a session that runs; others write to its buffer. */
+	ASSERT_EQ(0, ioctl(foreign, PERF_EVENT_IOC_SET_OUTPUT, other));
+	ASSERT_EQ(id, unclaim(other, 0, id, ""));
+	EXPECT_REASON(EBUSY, "an event that is no member writes to it", reopen(id, 0, 1));
+	EXPECT_EQ(0, session_end(session));
+	munmap(base, 2 * PAGE);
+	close(session);
+	close(foreign);
+	close(other);
+	close(fd);
+}
+
+static int nobody_makes_one(int64_t err, int unused)
+{
+	return refused(err, unclaim(open_comm(0), 0, 0, "one"));
+}
+
+/* 59 bytes, which the kernel puts "u65534." in front of */
+static int nobody_names_one(int64_t err, int unused)
+{
+	char name[60];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	return refused(err, unclaim(open_comm(0), 0, 0, name));
+}
+
+static int nobody_joins(int64_t id, int fd)
+{
+	return refused(EACCES, unclaim(open_comm(0), 0, id, ""));
+}
+
+static int nobody_opens(int64_t id, int fd)
+{
+	return refused(EACCES, open_session(id));
+}
+
+static int nobody_ends(int64_t id, int fd)
+{
+	return refused(EPERM, session_end(fd));
+}
+
+/* Users without privileges */
+TEST_F(notify, refusals_to_users)
+{
+	struct limits limits = take_limits();
+	int fd = open_comm(0), session;
+	int64_t id = unclaim(fd, 0, 0, "roots");
+
+	ASSERT_LT(0, id);
+	session = open_session(id);
+	EXPECT_EQ(0, write_long(PARANOID, 0));
+	EXPECT_EQ(0, write_long(MAX_SESSIONS, 0));
+	EXPECT_NOBODY_REASON(EDQUOT, "too many sessions of the user", nobody_makes_one,
+			     EDQUOT, -1);
+	EXPECT_EQ(0, write_long(MAX_SESSIONS, 1));
+	EXPECT_NOBODY_REASON(EINVAL, "the name with u<uid>. is too long", nobody_names_one,
+			     EINVAL, -1);
+	EXPECT_EQ(0, write_long(MLOCK_KB, 0));
+	EXPECT_NOBODY_REASON(EPERM, "too much locked memory of the user", nobody_makes_one,
+			     EPERM, -1);
+	EXPECT_NOBODY_REASON(EACCES, "using a session takes its owner or CAP_PERFMON",
+			     nobody_joins, id, -1);
+	EXPECT_NOBODY_REASON(EACCES, "using a session takes its owner or CAP_PERFMON",
+			     nobody_opens, id, -1);
+	EXPECT_NOBODY_REASON(EPERM, "control of a session takes its owner or CAP_SYS_ADMIN",
+			     nobody_ends, id, session);
+	restore_limits(&limits);
+	EXPECT_EQ(0, session_end(session));
+	close(session);
+	close(fd);
+}
+
 /* Is the text in the kernel's log, after the mark? */
 static bool logged(const char *mark, const char *text)
 {
