@@ -149,13 +149,15 @@ for e in d["events"]:
 print(d)'
 }
 
-# A second reader finds all that the first one found, from where its window begins.
+# changes_nothing [COMMAND...]: a second reader, after the command, finds all that the first one
+# found, from where its window begins.
 changes_nothing()
 {
 	local before cpu i
 
 	before=$(session_of tr)
 	snapshot tr "$TMP/x1" 2>/dev/null
+	"${@:-true}"
 	snapshot tr "$TMP/x2" 2>/dev/null
 	[ "$(session_of tr)" = "$before" ]
 	for cpu in $(online_cpus); do
@@ -169,6 +171,20 @@ changes_nothing()
 		# It went on recording.
 		[ "$(last_time "$TMP/x1.$cpu")" != "$(last_time "$TMP/x2.$cpu")" ]
 	done
+}
+
+# One from before there were sessions: as perf_persistent.rst says
+older_perf()
+{
+	has '^ *persistent/tr/ .*Kernel PMU event' "$BASE_PERF" list
+	fails 0 '<not supported> +persistent/tr/' "$BASE_PERF" stat -e persistent/tr/ true
+	fails 0 '<not supported> +persistent/tr/' "$BASE_PERF" stat -a -e persistent/tr/ true
+	fails 255 'persistent/tr/.* in per-thread mode' "$BASE_PERF" record -e persistent/tr/ \
+		-o "$TMP/b" touch "$TMP/ran"
+	fails 255 'Invalid argument.*persistent/tr/' "$BASE_PERF" record -a -e persistent/tr/ \
+		-o "$TMP/b" touch "$TMP/ran"
+	[ ! -e "$TMP/ran" ]
+	[ ! -s "$TMP/b" ]
 }
 
 # The tracepoint cannot go while it is recorded, and the file knows its fields when it has.
@@ -350,6 +366,12 @@ check "two readers at once see the same records" two_readers_see_the_same
 check "a session is found by its id" reads_by_id
 check "-C reads the samples of these CPUs alone" reads_some_cpus
 check "reading changes nothing" changes_nothing
+if [ "$BASE_PERF" != perf ]; then
+	check "an older perf lists a session, and can neither read nor end it" \
+		changes_nothing older_perf
+else
+	leave_out "an older perf lists a session" "BASE_PERF does not name one"
+fi
 check "a session's tracepoint stays, and a file does without it" tracepoints_that_go
 check "with a command: what is there, and what comes until it ends" reads_until_a_command_ends
 check "perf does not wait for a command that was not started" gives_up_before_a_command
