@@ -3,7 +3,7 @@
  * A BPF program at a tracepoint freezes a session: bpf_perf_persistent_freeze().
  *
  * The program is a call and an exit, written out here. It is attached to sched_switch,
- * where it runs with a runqueue lock held and interrupts off.
+ * where it runs with a runqueue lock held and interrupts off. To load it takes CAP_SYS_BOOT.
  */
 #define _GNU_SOURCE
 
@@ -12,6 +12,7 @@
 
 #include "../kselftest_harness.h"
 #include "persistent_session.h"
+#include "persistent_spaces.h"
 
 #define VMLINUX		"/sys/kernel/btf/vmlinux"
 #define KFUNC		"bpf_perf_persistent_freeze"
@@ -222,6 +223,36 @@ TEST_F(bpf, freezes_at_tracepoint)
 	close(string);
 	close(session);
 	close(event);
+}
+
+/* Exits with 0, the error of loading the program, or 91 if that is not told. */
+static int loads_with(uint64_t caps, int string, int func)
+{
+	int status, err;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (become_with_caps(caps))
+			_exit(99);
+		if (load_program(string, func) >= 0)
+			_exit(0);
+		err = errno;
+		_exit(strstr(verifier_log, "CAP_SYS_BOOT") ? err : 91);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+
+/* It acts on the sessions of all users: what loads other programs is not enough. */
+TEST_F(bpf, takes_cap_sys_boot)
+{
+	const uint64_t caps = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON;
+	int string = make_string("bpf");
+
+	ASSERT_LE(0, string);
+	EXPECT_EQ(EACCES, loads_with(caps, string, self->func));
+	EXPECT_EQ(0, loads_with(caps | 1ULL << CAP_SYS_BOOT, string, self->func));
+	close(string);
 }
 
 TEST_HARNESS_MAIN

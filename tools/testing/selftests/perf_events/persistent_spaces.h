@@ -7,16 +7,24 @@
 
 #include "persistent_util.h"
 
-/* An ordinary user with one capability, and nothing else. */
-static inline int become_with(int cap)
+/* An ordinary user with capabilities, as bits, and nothing else. */
+static inline int become_with_caps(uint64_t caps)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = {};
 
-	data[cap / 32].permitted = 1u << (cap % 32);
-	data[cap / 32].effective = 1u << (cap % 32);
+	for (int i = 0; i < 2; i++) {
+		data[i].permitted = caps >> (32 * i);
+		data[i].effective = data[i].permitted;
+	}
 	return prctl(PR_SET_KEEPCAPS, 1) || become(SOMEBODY) ||
 	       syscall(__NR_capset, &hdr, data) ? -1 : 0;
+}
+
+/* The same with one of them. */
+static inline int become_with(int cap)
+{
+	return become_with_caps(1ULL << cap);
 }
 
 static inline int become_monitor(void)
