@@ -493,6 +493,62 @@ TEST_F_TIMEOUT(freeze, late_loss, 300)
 	EXPECT_EQ(0, unload_window());
 }
 
+static void *freeze_slowly(void *fd)
+{
+	pin_to_cpu(0);
+	prctl(PR_SET_NAME, "freezer");
+	return (void *)(intptr_t)session_freeze((intptr_t)fd);
+}
+
+/* When the time of the freeze is taken, nothing enters any buffer: it is held up there. */
+TEST_F_TIMEOUT(freeze, time_after_pause, 300)
+{
+	struct perf_event_attr attr = comm_attr();
+	struct perf_persistent_session_info inf;
+	pthread_t freezer;
+	void *base, *ret;
+	int fd, waits;
+
+	if (!getenv("PERSISTENT_WINDOW"))
+		SKIP(return, "PERSISTENT_WINDOW is not the path of the module");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	/* The scheduler's clocks of two CPUs may differ by more. */
+	attr.use_clockid = 1;
+	attr.clockid = CLOCK_MONOTONIC;
+	fd = event_open(&attr, -1, 1, -1, 0);
+	ASSERT_LE(0, fd);
+	base = map(fd, 16 * PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(self->id, unclaim(fd, 0, self->id, ""));
+	pin_to_cpu(1);
+	leave_record("before");
+
+	ASSERT_EQ(0, load_window(getenv("PERSISTENT_WINDOW")));
+	/* It is called between the first clock and the last. */
+	ASSERT_EQ(0, set_window("left", "freezer:ktime_get_raw_fast_ns"));
+	ASSERT_EQ(0, set_window("armed", "1"));
+	ASSERT_EQ(0, pthread_create(&freezer, NULL, freeze_slowly, (void *)(intptr_t)self->fd));
+	for (waits = 0; waits < 10000 && !window_holds(WINDOW_LEFT); waits++)
+		usleep(100);
+	EXPECT_TRUE(window_holds(WINDOW_LEFT));
+	leave_record("meanwhile");
+	pthread_join(freezer, &ret);
+	EXPECT_EQ(NULL, ret);
+	pin_to_cpu(0);
+
+	ASSERT_EQ(0, session_info(self->fd, &inf));
+	EXPECT_EQ(FROZEN, inf.state);
+	EXPECT_TRUE(recorded(base, "before"));
+	EXPECT_FALSE(recorded(base, "meanwhile"));
+	EXPECT_GE(inf.freeze_mono, newest_time(base));
+
+	munmap(base, 17 * PAGE);
+	close(fd);
+	EXPECT_EQ(0, set_window("left", ""));
+	EXPECT_EQ(0, unload_window());
+}
+
 /* A CPU that goes and returns changes nothing about it. */
 TEST_F(freeze, hotplug)
 {
