@@ -19,7 +19,10 @@
  * cause occur, the first one counts: a pending delay is not prolonged.
  *
  * The events occur in any context. Without a delay the sessions are frozen in that context.
- * With a delay, an irq_work starts a delayed work item, since timers take locks.
+ * With a delay, an irq_work starts an hrtimer, since timers take locks. It freezes in a hard
+ * interrupt: the CPU that has found a lockup may be the one that is locked up, and runs neither
+ * tasks nor softirqs. A CPU that finds its own hard lockup, by the perf event of that detector,
+ * runs the irq_work when its interrupts are on again. The buddy detector finds that of another.
  *
  * The notifiers are installed when the first cause is set, and stay installed. Without a
  * cause they only read one variable. The RCU notifier is installed when rcu-stall itself is
@@ -29,10 +32,12 @@
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
 #include <linux/cleanup.h>
+#include <linux/hrtimer.h>
 #include <linux/init.h>
 #include <linux/irq_work.h>
 #include <linux/kdebug.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/panic_notifier.h>
@@ -41,7 +46,6 @@
 #include <linux/rcu_notifier.h>
 #include <linux/string.h>
 #include <linux/sysctl.h>
-#include <linux/workqueue.h>
 
 #include <trace/events/oom.h>
 #include <trace/events/sched.h>
@@ -57,27 +61,23 @@
  * struct perf_persistent_cause - an event of the kernel that freezes
  * @name: in the sysctl
  * @delay: in ms, or PERF_PERSISTENT_NEVER
- * @irq_work: starts @work
- * @work: freezes, after the delay
+ * @irq_work: starts @timer
+ * @timer: freezes, after the delay
  */
 struct perf_persistent_cause {
 	const char		*name;
 	int			delay;
 	struct irq_work		irq_work;
-	struct delayed_work	work;
+	struct hrtimer		timer;
 };
 
 static void perf_persistent_start_delay(struct irq_work *irq_work);
-static void perf_persistent_delay_over(struct work_struct *work);
 
 #define PERF_PERSISTENT_CAUSE(_reason, _name)						\
 	[PERF_PERSISTENT_FREEZE_##_reason] = {						\
 		.name		= (_name),						\
 		.delay		= PERF_PERSISTENT_NEVER,				\
-		.irq_work	= IRQ_WORK_INIT(perf_persistent_start_delay),		\
-		.work		= __DELAYED_WORK_INITIALIZER(				\
-			perf_persistent_causes[PERF_PERSISTENT_FREEZE_##_reason].work,	\
-			perf_persistent_delay_over, 0),					\
+		.irq_work	= IRQ_WORK_INIT_HARD(perf_persistent_start_delay),	\
 	}
 
 /* By PERF_PERSISTENT_FREEZE_*; those without a name are not causes. */
@@ -98,18 +98,19 @@ static void perf_persistent_start_delay(struct irq_work *irq_work)
 		container_of(irq_work, struct perf_persistent_cause, irq_work);
 	int delay = READ_ONCE(cause->delay);
 
-	if (delay != PERF_PERSISTENT_NEVER)
-		schedule_delayed_work(&cause->work, msecs_to_jiffies(delay));
+	if (delay != PERF_PERSISTENT_NEVER && !hrtimer_active(&cause->timer))
+		hrtimer_start(&cause->timer, ms_to_ktime(delay), HRTIMER_MODE_REL_HARD);
 }
 
-static void perf_persistent_delay_over(struct work_struct *work)
+static enum hrtimer_restart perf_persistent_delay_over(struct hrtimer *timer)
 {
 	struct perf_persistent_cause *cause =
-		container_of(to_delayed_work(work), struct perf_persistent_cause, work);
+		container_of(timer, struct perf_persistent_cause, timer);
 
 	/* The cause may have been taken from the sysctl meanwhile. */
 	if (READ_ONCE(cause->delay) != PERF_PERSISTENT_NEVER)
 		perf_persistent_freeze_all(cause - perf_persistent_causes);
+	return HRTIMER_NORESTART;
 }
 
 /* Context: any, NMI included. */
@@ -328,7 +329,7 @@ static int perf_persistent_set_causes(const char *text)
 	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++) {
 		WRITE_ONCE(perf_persistent_causes[i].delay, delays[i]);
 		if (perf_persistent_causes[i].name && delays[i] == PERF_PERSISTENT_NEVER)
-			cancel_delayed_work(&perf_persistent_causes[i].work);
+			hrtimer_cancel(&perf_persistent_causes[i].timer);
 	}
 	return 0;
 }
@@ -366,8 +367,18 @@ static struct ctl_table perf_persistent_freeze_sysctls[] = {
 	},
 };
 
+static void __init perf_persistent_init_timer(struct hrtimer *timer)
+{
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	timer->function = perf_persistent_delay_over;
+}
+
 static int __init perf_persistent_freeze_sysctl_init(void)
 {
+	unsigned int i;
+
+	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++)
+		perf_persistent_init_timer(&perf_persistent_causes[i].timer);
 	register_sysctl_init("kernel", perf_persistent_freeze_sysctls);
 	return 0;
 }
