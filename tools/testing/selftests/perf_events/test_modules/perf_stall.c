@@ -2,8 +2,8 @@
 /*
  * Stalls for the detectors of the kernel, each for a given time.
  *
- * "KIND MS", written to /dev/perf_stall, makes the writer one of them for MS milliseconds,
- * 20 seconds at the most:
+ * "KIND MS", written to /dev/perf_stall, makes the writer one of them for MS milliseconds, a
+ * minute at the most:
  *
  *	sleep		it sleeps and takes no signal: a hung task
  *	preempt		it spins with preemption off: a soft lockup
@@ -13,6 +13,7 @@
  *	handler		the handler of an interrupt of its CPU spins, and the writer sleeps
  *	storm		a timer of its CPU spins in a softirq for 0.7 ms of each, and it sleeps
  *	oops		it writes to an address that is not mapped, at once: no detector waits
+ *	end		all others but storm end now
  *
  * The write returns when the time is over. The interrupt belongs to no device: a timer raises
  * it, and the kernel handles it as any other.
@@ -37,21 +38,35 @@
 #include <linux/time64.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 
-#define STALL_MAX_MS	20000
+#define STALL_MAX_MS	60000
+
+/* How often somebody has written "end" */
+static unsigned int stall_ends;
+static DECLARE_WAIT_QUEUE_HEAD(stall_sleepers);
+
+static void stall_end(unsigned int ms)
+{
+	WRITE_ONCE(stall_ends, stall_ends + 1);
+	wake_up_all(&stall_sleepers);
+}
 
 /* Of the CPU's own clock, which needs no interrupt */
 static void stall_spin(unsigned int ms)
 {
 	u64 end = local_clock() + ms * (u64)NSEC_PER_MSEC;
+	unsigned int ends = READ_ONCE(stall_ends);
 
-	while (local_clock() < end)
+	while (local_clock() < end && READ_ONCE(stall_ends) == ends)
 		cpu_relax();
 }
 
 static void stall_sleep(unsigned int ms)
 {
-	schedule_timeout_uninterruptible(msecs_to_jiffies(ms));
+	unsigned int ends = READ_ONCE(stall_ends);
+
+	wait_event_timeout(stall_sleepers, READ_ONCE(stall_ends) != ends, msecs_to_jiffies(ms));
 }
 
 static void stall_preempt(unsigned int ms)
@@ -188,6 +203,7 @@ static const struct {
 	{ "handler",	stall_in_handler },
 	{ "storm",	stall_storm },
 	{ "oops",	stall_oops },
+	{ "end",	stall_end },
 };
 
 static ssize_t stall_write(struct file *file, const char __user *ubuf, size_t size, loff_t *pos)
