@@ -88,7 +88,10 @@ fragments()
 	*) printf '%s\n' "$VM/config/patched.config" "$VM/config/crash.config" ;;
 	esac
 	case $1 in
-	patched) printf '%s\n' "$VM/config/btf.config" "$VM/config/survive.config" ;;
+	patched)
+		printf '%s\n' "$VM/config/btf.config" "$VM/config/survive.config" \
+			"$VM/config/stalls.config"
+		;;
 	*_preempt) printf '%s\n' "$VM/config/preempt.config" ;;
 	base_debuginfo)
 		printf '%s\n' "$VM/config/crash.config" "$VM/config/btf.config" \
