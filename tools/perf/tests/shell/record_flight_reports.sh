@@ -133,17 +133,6 @@ rcu_stall()
 	end 1
 }
 
-# The interrupts of devices go to the CPU that is not stalled: the dump reads files, and would
-# wait for the disk.
-spare_devices()
-{
-	local irq
-
-	for irq in /proc/irq/[0-9]*; do
-		echo 1 >"$irq/smp_affinity" 2>/dev/null || true
-	done
-}
-
 flight_begin
 if ! may_stall; then
 	echo "1..0 # SKIP a machine is stalled in the test machine alone"
