@@ -27,6 +27,7 @@ VMLINUX=$BUILD/$VARIANT/kernel/vmlinux
 BASE_PERF=$BUILD/base/bin/perf
 PERF=$BUILD/patched/bin/perf
 MARKERS=4000
+FREEZE_ON=/proc/sys/kernel/perf_persistent_freeze
 # No ACPI tells the guest where to put the address of VMCOREINFO.
 PARAMS="panic=0 qemu_fw_cfg.ioport=12@0x510:0:1:4"
 
@@ -57,6 +58,13 @@ start_recorder()
 	timeout 60 bash -c "echo ping >/tmp/$1.control && read -r _ </tmp/$1.ack"
 }
 
+# Without the boot parameter that it needs, the cause rcu-stall is refused.
+refuses_stalls()
+{
+	! echo hung,rcu-stall >$FREEZE_ON && [ -z "$(cat $FREEZE_ON)" ] &&
+		dmesg | grep 'rcu-stall needs the boot parameter' && echo refused
+}
+
 guest()
 {
 	local i
@@ -67,6 +75,9 @@ guest()
 	if has_sessions; then
 		"$PERF" record -q -P kept -m 1M -e task:task_rename -a || return
 		"$PERF" data note -q kept || return
+		# RCU warns of this. Here nobody counts warnings.
+		refuses_stalls >"$OUT/refused" 2>&1
+		echo panic >$FREEZE_ON || return
 	fi
 	taskset -pc 1 $BASHPID >/dev/null
 	for ((i = 0; i < MARKERS; i++)); do
@@ -108,6 +119,28 @@ is_at_random()
 	offset=$(grep -a -o -m1 'KERNELOFFSET=[0-9a-f]*' "$OUT/vmcore" | head -n1)
 	echo "$offset"
 	[[ ${offset#*=} =~ [1-9a-f] ]]
+}
+
+# By kernel.perf_persistent_freeze, after the message of the panic
+frozen_by_panic()
+{
+	local said
+	said=$(sed -nE 's/^\[ *([0-9.]+)\] Kernel panic - .*/\1/p' "$OUT/console" | tail -n1)
+	"$PYTHON" - "$SCRIPT" "$OUT/vmcore" "$VMLINUX" "$said" <<-'END'
+		import runpy, sys
+		sys.dont_write_bytecode = True
+		kernel = runpy.run_path(sys.argv[1])["Kernel"](*sys.argv[2:4])
+		PANIC, SHIFT = 4, 8
+		frozen = kernel.prog["PERF_PERSISTENT_FREEZING"].value_() | PANIC << SHIFT
+		head = kernel.prog["perf_persistent_sessions"].address_of_()
+		for s in kernel.list("struct perf_persistent_session", head, "entry"):
+		    state, begin = s.freeze.state.counter.value_(), s.freeze.begin.value_() / 1e9
+		    print(s.name.string_(), hex(state), begin, s.freeze.time.value_() / 1e9)
+		    assert state == frozen and begin > float(sys.argv[4])
+		    break
+		else:
+		    sys.exit("no session")
+	END
 }
 
 # Without debug information. The manifest has the end of the kernel's log.
@@ -277,6 +310,8 @@ host()
 	if has_sessions; then
 		tap_run "and the session" lists_session
 		tap_run "perf data recover finds the session and the messages" recovers_by_itself
+		tap_run "the panic has frozen it" frozen_by_panic
+		tap_run "the cause rcu-stall was refused" grep -x refused "$OUT/refused"
 	fi
 	tap_run "an image is written and recovered" recovers
 	tap_run "backward buffer: it has each of the newest records" has_markers 512 1 3000
