@@ -480,7 +480,8 @@ void __perf_ctx_data_sched_in(struct task_struct *task)
 
 	lockdep_assert_irqs_disabled();
 
-	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_EXITING))
+	/* The task may have been preempted while it changed its flags, but not these. */
+	if (data_race(task->flags) & (PF_KTHREAD | PF_USER_WORKER | PF_EXITING))
 		return;
 	if (perf_ctx_data_is_pending(old) || !READ_ONCE(perf_ctx_data_claim.nr_global))
 		return;
