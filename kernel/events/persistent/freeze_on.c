@@ -19,10 +19,20 @@
  * cause occur, the first one counts: a pending delay is not prolonged.
  *
  * The events occur in any context. Without a delay the sessions are frozen in that context.
- * With a delay, an irq_work starts an hrtimer, since timers take locks. It freezes in a hard
- * interrupt: the CPU that has found a lockup may be the one that is locked up, and runs neither
- * tasks nor softirqs. A CPU that finds its own hard lockup, by the perf event of that detector,
- * runs the irq_work when its interrupts are on again. The buddy detector finds that of another.
+ * With a delay, perf_persistent_cause::due tells when it ends, and an irq_work starts an
+ * hrtimer, since timers take locks. It freezes in a hard interrupt: the CPU that has found a
+ * lockup may be the one that is locked up, and runs neither tasks nor softirqs. It may not even
+ * take interrupts. So each CPU that finds an event has a timer of its own, and an event that is
+ * found when the delay should be over freezes at once. Whoever takes the time out of ->due
+ * freezes:
+ *
+ *	an event		its CPU			another event, later
+ *
+ *	CMPXCHG 0 to ->due	irq_work:		->due is not 0: if the time is over,
+ *	queue the irq_work	  start the timer	  CMPXCHG ->due to 0, freeze;
+ *				timer:			otherwise queue the irq_work of its CPU
+ *				  CMPXCHG ->due to 0,
+ *				  freeze
  *
  * The notifiers are installed when the first cause is set, and stay installed. Without a
  * cause they only read one variable. The RCU notifier is installed when rcu-stall itself is
@@ -31,6 +41,7 @@
  */
 #define pr_fmt(fmt) "perf_persistent: " fmt
 
+#include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -41,6 +52,7 @@
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/panic_notifier.h>
+#include <linux/percpu.h>
 #include <linux/perf_persistent.h>
 #include <linux/printk.h>
 #include <linux/rcu_notifier.h>
@@ -61,23 +73,18 @@
  * struct perf_persistent_cause - an event of the kernel that freezes
  * @name: in the sysctl
  * @delay: in ms, or PERF_PERSISTENT_NEVER
- * @irq_work: starts @timer
- * @timer: freezes, after the delay
+ * @due: when a delay ends, in ns of CLOCK_MONOTONIC; 0: none is pending
  */
 struct perf_persistent_cause {
 	const char		*name;
 	int			delay;
-	struct irq_work		irq_work;
-	struct hrtimer		timer;
+	atomic64_t		due;
 };
-
-static void perf_persistent_start_delay(struct irq_work *irq_work);
 
 #define PERF_PERSISTENT_CAUSE(_reason, _name)						\
 	[PERF_PERSISTENT_FREEZE_##_reason] = {						\
 		.name		= (_name),						\
 		.delay		= PERF_PERSISTENT_NEVER,				\
-		.irq_work	= IRQ_WORK_INIT_HARD(perf_persistent_start_delay),	\
 	}
 
 /* By PERF_PERSISTENT_FREEZE_*; those without a name are not causes. */
@@ -92,24 +99,56 @@ static struct perf_persistent_cause perf_persistent_causes[] = {
 
 #define PERF_PERSISTENT_NR_CAUSES	ARRAY_SIZE(perf_persistent_causes)
 
-static void perf_persistent_start_delay(struct irq_work *irq_work)
-{
-	struct perf_persistent_cause *cause =
-		container_of(irq_work, struct perf_persistent_cause, irq_work);
-	int delay = READ_ONCE(cause->delay);
+/**
+ * struct perf_persistent_delay - what ends the delay of a cause on a CPU
+ * @cause: the cause
+ * @irq_work: starts @timer
+ * @timer: freezes at perf_persistent_cause::due
+ */
+struct perf_persistent_delay {
+	struct perf_persistent_cause	*cause;
+	struct irq_work			irq_work;
+	struct hrtimer			timer;
+};
 
-	if (delay != PERF_PERSISTENT_NEVER && !hrtimer_active(&cause->timer))
-		hrtimer_start(&cause->timer, ms_to_ktime(delay), HRTIMER_MODE_REL_HARD);
+static DEFINE_PER_CPU(struct perf_persistent_delay,
+		      perf_persistent_delays[PERF_PERSISTENT_NR_CAUSES]);
+
+static void perf_persistent_start_timer(struct irq_work *irq_work)
+{
+	struct perf_persistent_delay *delay =
+		container_of(irq_work, struct perf_persistent_delay, irq_work);
+	s64 due = atomic64_read(&delay->cause->due);
+
+	if (due)
+		hrtimer_start(&delay->timer, ns_to_ktime(due), HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+/* Freeze for a delay that is over, unless another CPU does. */
+static void perf_persistent_end_delay(struct perf_persistent_cause *cause, s64 due)
+{
+	/* The cause may have been taken from the sysctl meanwhile. */
+	if (atomic64_cmpxchg(&cause->due, due, 0) == due &&
+	    READ_ONCE(cause->delay) != PERF_PERSISTENT_NEVER)
+		perf_persistent_freeze_all(cause - perf_persistent_causes);
 }
 
 static enum hrtimer_restart perf_persistent_delay_over(struct hrtimer *timer)
 {
-	struct perf_persistent_cause *cause =
-		container_of(timer, struct perf_persistent_cause, timer);
+	struct perf_persistent_delay *delay =
+		container_of(timer, struct perf_persistent_delay, timer);
+	s64 due = atomic64_read(&delay->cause->due);
 
-	/* The cause may have been taken from the sysctl meanwhile. */
-	if (READ_ONCE(cause->delay) != PERF_PERSISTENT_NEVER)
-		perf_persistent_freeze_all(cause - perf_persistent_causes);
+	if (!due)
+		return HRTIMER_NORESTART;
+
+	/* That of a later event: another CPU has frozen for the one that started this timer. */
+	if (due > hrtimer_get_expires_ns(timer)) {
+		hrtimer_set_expires(timer, ns_to_ktime(due));
+		return HRTIMER_RESTART;
+	}
+
+	perf_persistent_end_delay(delay->cause, due);
 	return HRTIMER_NORESTART;
 }
 
@@ -118,11 +157,20 @@ static void perf_persistent_happened(unsigned int reason)
 {
 	struct perf_persistent_cause *cause = &perf_persistent_causes[reason];
 	int delay = READ_ONCE(cause->delay);
+	s64 now, due;
 
 	if (!delay)
 		perf_persistent_freeze_all(reason);
-	else if (delay != PERF_PERSISTENT_NEVER)
-		irq_work_queue(&cause->irq_work);
+	if (!delay || delay == PERF_PERSISTENT_NEVER)
+		return;
+
+	now = ktime_get_mono_fast_ns();
+	due = atomic64_cmpxchg(&cause->due, 0, now + (s64)delay * NSEC_PER_MSEC);
+	if (due && due <= now)
+		perf_persistent_end_delay(cause, due);
+	else
+		/* If the task goes to another CPU meanwhile, any will do. */
+		irq_work_queue(&raw_cpu_ptr(&perf_persistent_delays[reason])->irq_work);
 }
 
 /* The causes */
@@ -328,8 +376,9 @@ static int perf_persistent_set_causes(const char *text)
 
 	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++) {
 		WRITE_ONCE(perf_persistent_causes[i].delay, delays[i]);
-		if (perf_persistent_causes[i].name && delays[i] == PERF_PERSISTENT_NEVER)
-			hrtimer_cancel(&perf_persistent_causes[i].timer);
+		/* The timers find nothing to do. */
+		if (delays[i] == PERF_PERSISTENT_NEVER)
+			atomic64_set(&perf_persistent_causes[i].due, 0);
 	}
 	return 0;
 }
@@ -369,16 +418,28 @@ static struct ctl_table perf_persistent_freeze_sysctls[] = {
 
 static void __init perf_persistent_init_timer(struct hrtimer *timer)
 {
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	timer->function = perf_persistent_delay_over;
+}
+
+static void __init perf_persistent_init_delays(int cpu)
+{
+	struct perf_persistent_delay *delay = per_cpu_ptr(perf_persistent_delays, cpu);
+	unsigned int i;
+
+	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++, delay++) {
+		delay->cause = &perf_persistent_causes[i];
+		delay->irq_work = IRQ_WORK_INIT_HARD(perf_persistent_start_timer);
+		perf_persistent_init_timer(&delay->timer);
+	}
 }
 
 static int __init perf_persistent_freeze_sysctl_init(void)
 {
-	unsigned int i;
+	int cpu;
 
-	for (i = 0; i < PERF_PERSISTENT_NR_CAUSES; i++)
-		perf_persistent_init_timer(&perf_persistent_causes[i].timer);
+	for_each_possible_cpu(cpu)
+		perf_persistent_init_delays(cpu);
 	register_sysctl_init("kernel", perf_persistent_freeze_sysctls);
 	return 0;
 }
