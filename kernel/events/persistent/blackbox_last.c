@@ -144,7 +144,7 @@ static int perf_blackbox_show(struct perf_blackbox_last *last)
 {
 	int err;
 
-	if (!perf_blackbox_last_dir)
+	if (!perf_blackbox_last_dir && perf_persistent_dir)
 		perf_blackbox_last_dir = kobject_create_and_add("last", perf_persistent_dir);
 	if (!perf_blackbox_last_dir)
 		return -ENOMEM;

@@ -32,9 +32,10 @@
  *	     |     |
  *	     |   owner.c		the owner: names, limit, namespaces
  *	     |     |
- *	 trace.c  memory.c  cgroup.c	tracepoints, why a call is refused; the charge
- *	           |			to a memory cgroup; events of a cgroup
- *	    registry.c			the list of sessions, its locks
+ *	memory.c   cgroup.c		the charge to a memory cgroup; events of a cgroup
+ *	     |          |
+ *	 trace.c   registry.c		tracepoints, why a call is refused; the list of
+ *					sessions, its locks
  *	----------------------------------------------------------------------------
  *	../internal.h			core.c, ring_buffer.c, rb_charge.c, rb_memory.c,
  *					rb_seal.c, rb_snapshot.c

@@ -69,7 +69,8 @@ int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __use
 
 	err = *size > PAGE_SIZE ? -E2BIG : copy_struct_from_user(dst, ksize, uarg, *size);
 	if (err == -E2BIG)
-		perf_persistent_refuse(err, "fields that this kernel does not know are not 0");
+		perf_persistent_refuse(err, *size > PAGE_SIZE ? "the struct is too large" :
+				       "fields that this kernel does not know are not 0");
 	/* As perf_event_open() does: tell the size that this kernel knows. */
 	if (err == -E2BIG && put_user((u32)ksize, (u32 __user *)uarg))
 		return -EFAULT;

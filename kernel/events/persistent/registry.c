@@ -19,7 +19,7 @@ DEFINE_MUTEX(perf_persistent_lock);
 
 LIST_HEAD(perf_persistent_sessions);
 
-/* Of the PMU, in sysfs; NULL until sysfs.c has registered it */
+/* Of the PMU, in sysfs; NULL unless sysfs.c has registered it */
 struct kobject *perf_persistent_dir;
 
 /**

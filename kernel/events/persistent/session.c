@@ -683,7 +683,10 @@ static int perf_persistent_complete(struct perf_persistent_event *pe,
 
 	lockdep_assert_held(&perf_persistent_mutex);
 
-	if (s->state != PERF_PERSISTENT_BUILDING || pe->claimed ||
+	if (pe->claimed)
+		return perf_persistent_refuse(-EBUSY, "the event was claimed");
+
+	if (s->state != PERF_PERSISTENT_BUILDING ||
 	    (arg->flags & PERF_PERSISTENT_PARTIAL) || arg->id != s->id)
 		return perf_persistent_refuse(-EBUSY, "the event is a member already");
 

@@ -302,12 +302,13 @@ static int __init perf_persistent_init(void)
 	if (err)
 		return err;
 
-	perf_persistent_dir = &perf_persistent_pmu.dev->kobj;
-	perf_persistent_sessions_dir = kobject_create_and_add("sessions", perf_persistent_dir);
+	perf_persistent_sessions_dir =
+		kobject_create_and_add("sessions", &perf_persistent_pmu.dev->kobj);
 	if (!perf_persistent_sessions_dir) {
 		perf_pmu_unregister(&perf_persistent_pmu);
 		return -ENOMEM;
 	}
+	perf_persistent_dir = &perf_persistent_pmu.dev->kobj;
 	return 0;
 }
 device_initcall_sync(perf_persistent_init);

@@ -9,7 +9,8 @@
  *
  * Errors that have one reason for a call are not traced, as EALREADY of THAW, nor is ENOENT
  * for an event or a session that does not exist: a program that enumerates events expects it.
- * perf_event_paranoid and the LSM give no reason here.
+ * perf_event_paranoid and the LSM give no reason here, except for records that an event has
+ * left in the buffer of others.
  */
 #include "trace.h"
 
