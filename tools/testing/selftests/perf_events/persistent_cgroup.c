@@ -772,9 +772,9 @@ static pid_t start_reader(int fd)
  * The root of a v1 hierarchy can go while a session follows it: fdinfo finds the root that
  * is there.
  */
-TEST_F_TIMEOUT(cgroup, v1_root_goes, 6000)
+TEST_F_TIMEOUT(cgroup, v1_root_goes, SLOW_RACE_TIMEOUT)
 {
-	unsigned int i, nr = rounds() / 5;
+	unsigned int i, nr = slow_rounds(5);
 	pid_t readers[3];
 	int64_t id;
 	int fd, r;
@@ -869,9 +869,9 @@ TEST_F(cgroup, records_ask)
 }
 
 /* Cgroups that go while their sessions begin, are read and end. */
-TEST_F_TIMEOUT(cgroup, races, 6000)
+TEST_F_TIMEOUT(cgroup, races, SLOW_RACE_TIMEOUT)
 {
-	unsigned int i, nr = rounds() / 5;
+	unsigned int i, nr = slow_rounds(5);
 	struct pollfd p = { .events = 0 };
 	int64_t id;
 	pid_t pid;
@@ -942,9 +942,9 @@ static void meddle(unsigned int what, int64_t id, int consumer)
  * A cgroup is removed while its session, with an event on each CPU, ends, is claimed, frozen,
  * thawed and read, and CPU 1 goes and returns.
  */
-TEST_F_TIMEOUT(cgroup, storm, 6000)
+TEST_F_TIMEOUT(cgroup, storm, SLOW_RACE_TIMEOUT)
 {
-	unsigned int i, k, nr = rounds() / 5;
+	unsigned int i, k, nr = slow_rounds(5);
 	pid_t pids[MEDDLERS], plug;
 	int fds[2], consumer, status;
 	int64_t id;

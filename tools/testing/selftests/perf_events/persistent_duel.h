@@ -46,7 +46,7 @@ struct duel_kind {
 	void		(*left)(void);
 	void		(*right)(void);
 	void		(*check)(struct __test_metadata *_metadata);
-	/* Of how many rounds one is done: some take long. */
+	/* Of how many rounds one is done, see slow_rounds(): some take long. */
 	unsigned int	one_of;
 	struct window	windows[MAX_WINDOWS];
 };
@@ -236,7 +236,7 @@ static bool goes_on(unsigned int nr, const struct window *window)
 static void fight_rounds(struct __test_metadata *_metadata, const struct duel_kind *kind,
 			 const struct window *window)
 {
-	unsigned int nr = rounds() / (kind->one_of ?: 1) ?: 1;
+	unsigned int nr = slow_rounds(kind->one_of ?: 1);
 	unsigned int seed = getpid();
 	uint64_t from = now_ns();
 

@@ -588,7 +588,7 @@ static bool can_offline(void)
 }
 
 /* The last file of an event is closed as its CPU goes. */
-TEST_F_TIMEOUT(duels, close_hotplug, 3600)
+TEST_F_TIMEOUT(duels, close_hotplug, SLOW_RACE_TIMEOUT)
 {
 	if (!can_offline())
 		SKIP(return, "CPU 1 cannot be taken offline");
@@ -614,7 +614,7 @@ static void check_claim_hotplug(struct __test_metadata *_metadata)
 }
 
 /* It is claimed as its CPU goes. */
-TEST_F_TIMEOUT(duels, claim_hotplug, 3600)
+TEST_F_TIMEOUT(duels, claim_hotplug, SLOW_RACE_TIMEOUT)
 {
 	if (!can_offline())
 		SKIP(return, "CPU 1 cannot be taken offline");
@@ -657,7 +657,7 @@ static void check_claim_online(struct __test_metadata *_metadata)
 }
 
 /* It is claimed as its CPU comes back, and its events with it. */
-TEST_F_TIMEOUT(duels, claim_online, 3600)
+TEST_F_TIMEOUT(duels, claim_online, SLOW_RACE_TIMEOUT)
 {
 	if (!can_offline())
 		SKIP(return, "CPU 1 cannot be taken offline");
@@ -688,7 +688,7 @@ static void check_unclaim_hotplug(struct __test_metadata *_metadata)
 }
 
 /* It is given away as its CPU goes. */
-TEST_F_TIMEOUT(duels, unclaim_hotplug, 3600)
+TEST_F_TIMEOUT(duels, unclaim_hotplug, SLOW_RACE_TIMEOUT)
 {
 	if (!can_offline())
 		SKIP(return, "CPU 1 cannot be taken offline");
@@ -706,11 +706,11 @@ TEST_F_TIMEOUT(duels, unclaim_hotplug, 3600)
 }
 
 /* A claimer that is killed somewhere between CLAIM and close leaves all or nothing. */
-TEST_F_TIMEOUT(duels, claimer_dies, 3600)
+TEST_F_TIMEOUT(duels, claimer_dies, SLOW_RACE_TIMEOUT)
 {
-	unsigned int i, seed = getpid(), claimed = 0;
+	unsigned int i, nr = slow_rounds(5), seed = getpid(), claimed = 0;
 
-	for (i = 0; i < rounds() / 5; i++) {
+	for (i = 0; i < nr; i++) {
 		int creator = open_comm(0), fd, status;
 		void *base;
 		pid_t pid;

@@ -407,7 +407,7 @@ static void check_freeze_hotplug(struct __test_metadata *_metadata)
 }
 
 /* Its CPU goes as it is frozen. */
-TEST_F_TIMEOUT(duels, freeze_hotplug, 3600)
+TEST_F_TIMEOUT(duels, freeze_hotplug, SLOW_RACE_TIMEOUT)
 {
 	if (access(ONLINE, W_OK))
 		SKIP(return, "CPU 1 cannot be taken offline");
@@ -432,7 +432,7 @@ static void check_end_hotplug(struct __test_metadata *_metadata)
 }
 
 /* Its CPU goes as it is ended. */
-TEST_F_TIMEOUT(duels, end_hotplug, 3600)
+TEST_F_TIMEOUT(duels, end_hotplug, SLOW_RACE_TIMEOUT)
 {
 	if (access(ONLINE, W_OK))
 		SKIP(return, "CPU 1 cannot be taken offline");

@@ -905,9 +905,9 @@ TEST_F(inherit, cpu_is_asked_for)
 }
 
 /* Sessions begin, are frozen, read and end while their tasks fork and exit. */
-TEST_F(inherit, storm)
+TEST_F_TIMEOUT(inherit, storm, SLOW_RACE_TIMEOUT)
 {
-	unsigned int nr = rounds() / 5, i, seed = 1;
+	unsigned int nr = slow_rounds(5), i, seed = 1;
 	struct perf_event_attr attr = inherit_attr();
 	int n, fd[CPUS], gone = 0;
 	pid_t pid = -1;

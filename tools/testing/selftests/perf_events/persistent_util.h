@@ -555,12 +555,23 @@ static inline const char *what_is_missing(void)
 		SKIP(statement, "%s", missing);			\
 } while (0)
 
+#define DEFAULT_ROUNDS	500
+
 /* Of a race, each. */
 static inline unsigned int rounds(void)
 {
 	const char *nr = getenv("PERSISTENT_ROUNDS");
 
-	return nr ? atoi(nr) : 500;
+	return nr ? atoi(nr) : DEFAULT_ROUNDS;
+}
+
+/* What a race of slow rounds may take, with the rounds of make torture. */
+#define SLOW_RACE_TIMEOUT	14400
+
+/* Of a race of slow rounds: one of @one_of, but all if more than the default are asked for. */
+static inline unsigned int slow_rounds(unsigned int one_of)
+{
+	return rounds() > DEFAULT_ROUNDS ? rounds() : rounds() / one_of ?: 1;
 }
 
 #endif /* _PERSISTENT_UTIL_H */
