@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every allocation and every access to user memory on the path that stores notes fails once,
- * the first, the second, and so on until none is left. What was refused can be tried again, and
- * nothing stays of it when the session has ended.
+ * Every allocation and every access to user memory on the paths that make the first session,
+ * that place one in a region and that store notes fails once, the first, the second, and so on
+ * until none is left. What was refused can be tried again, and nothing stays of it when the
+ * session has ended.
  *
- * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY.
+ * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY. Some
+ * memory is allocated once: with the first session since the boot, and with the first one in a
+ * region. For the latter, the kernel was started with
+ *
+ *	reserve_mem=SIZE:ALIGN:box perf_persistent=@box
+ *
+ * With PERSISTENT_FAULTS_VERBOSE=2 each fault's stack is in the log: see persistent_faults.c.
  */
 #define _GNU_SOURCE
 
@@ -15,6 +22,142 @@
 #include "../kselftest_harness.h"
 #include "fail_nth.h"
 #include "persistent_session.h"
+
+#define REGION	"box"
+
+static const char *allow_our_faults(int *nth)
+{
+	return allow_faults(nth, getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
+}
+
+/* Does a session of this name lie in the region? */
+static bool is_placed(const char *name, const char *label)
+{
+	return !strcmp(label, sysfs("sessions/%s/region", name));
+}
+
+FIXTURE(sessions)
+{
+	struct balance	before;
+	int		nth;
+};
+
+FIXTURE_SETUP(sessions)
+{
+	const char *missing;
+
+	SKIP_WITHOUT_PERSISTENT(return);
+	missing = allow_our_faults(&self->nth);
+	if (missing)
+		SKIP(return, "no %s", missing);
+	pin_to_cpu(0);
+	self->before = take_balance();
+}
+
+FIXTURE_TEARDOWN(sessions)
+{
+	close(self->nth);
+	write_text(DEBUGFS "/failslab/probability", "0");
+	EXPECT_BALANCE();
+}
+
+/* What holds after each try. A session that was made is claimed again. */
+static void judge(struct __test_metadata *_metadata, struct _test_data_sessions *self, int fd,
+		  const struct perf_persistent_arg *arg, int ret)
+{
+	EXPECT_EQ(self->before.sessions + !ret, nr_entries(DEVICE "/sessions"));
+	if (!ret) {
+		EXPECT_TRUE(is_placed(arg->name, arg->label));
+		EXPECT_EQ(arg->id, claim(fd));
+	}
+	close(fd);
+}
+
+static struct perf_persistent_arg session_in(const char *label)
+{
+	struct perf_persistent_arg arg = { .size = sizeof(arg), .name = "placed" };
+
+	snprintf(arg.label, sizeof(arg.label), "%s", label);
+	return arg;
+}
+
+/* A session in a region, or in the kernel's memory if @label is empty, with each fault in turn */
+static void make_with_each_fault(struct __test_metadata *_metadata,
+				 struct _test_data_sessions *self, const char *label)
+{
+	unsigned int n, refused = 0;
+	bool failed = true;
+	int fd, ret = -1;
+
+	for (n = 1; failed; n++) {
+		struct perf_persistent_arg arg = session_in(label);
+
+		ASSERT_GT(2000, n);
+		fd = open_comm(0);
+		arm(self->nth, n);
+		ret = ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg);
+		failed = disarm(self->nth);
+		refused += ret < 0;
+		EXPECT_TRUE(!ret || failed) TH_LOG("fault %u: %m", n);
+		judge(_metadata, self, fd, &arg, ret);
+	}
+	EXPECT_EQ(0, ret);
+	EXPECT_LT(5, refused);
+	TH_LOG("%u faults, %u refusals", n - 2, refused);
+}
+
+/* The smallest object of the image of a region is larger. */
+#define STEP	16
+
+/*
+ * Each fault, with all that come after. With one fault alone, what checks the kernel could take
+ * it: then the image of the region, which stays, would be made without.
+ */
+static void make_after_all_faults(struct __test_metadata *_metadata,
+				  struct _test_data_sessions *self, const char *label)
+{
+	struct fail_all all = open_fail_all();
+	unsigned int bytes;
+	int fd, ret = -1;
+
+	for (bytes = 0; ret < 0; bytes += STEP) {
+		struct perf_persistent_arg arg = session_in(label);
+
+		ASSERT_GT(1 << 20, bytes);
+		fd = open_comm(0);
+		arm_all_after(&all, bytes);
+		ret = ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg);
+		disarm_all(&all);
+		judge(_metadata, self, fd, &arg, ret);
+	}
+	TH_LOG("done with %u bytes", bytes - STEP);
+	close_fail_all(&all);
+}
+
+/* Before any other test makes a session: see above */
+TEST_F_TIMEOUT(sessions, first, 300)
+{
+	make_with_each_fault(_metadata, self, "");
+}
+
+static bool has_region(void)
+{
+	char line[4096] = "";
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	bool has = read(fd, line, sizeof(line) - 1) > 0 &&
+		   strstr(line, "perf_persistent=@" REGION);
+
+	close(fd);
+	return has;
+}
+
+TEST_F_TIMEOUT(sessions, in_region, 300)
+{
+	if (!has_region())
+		SKIP(return, "no region " REGION);
+	make_after_all_faults(_metadata, self, REGION);
+	make_with_each_fault(_metadata, self, REGION);
+}
 
 static int make_session(void)
 {
@@ -45,7 +188,7 @@ FIXTURE_SETUP(notes)
 	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
-	missing = allow_faults(&self->nth, "0");
+	missing = allow_our_faults(&self->nth);
 	if (missing)
 		SKIP(return, "no %s", missing);
 	pin_to_cpu(0);

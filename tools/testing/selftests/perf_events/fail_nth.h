@@ -84,4 +84,39 @@ static inline bool disarm(int nth)
 	return failed;
 }
 
+/* For arm_all_after() and disarm_all(). */
+struct fail_all {
+	int	space;
+	int	make_it_fail;
+};
+
+static inline struct fail_all open_fail_all(void)
+{
+	return (struct fail_all) {
+		.space		= open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC),
+		.make_it_fail	= open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC),
+	};
+}
+
+static inline void close_fail_all(const struct fail_all *all)
+{
+	close(all->space);
+	close(all->make_it_fail);
+}
+
+/*
+ * Of slab objects, all fail after so many bytes. That it is done cannot fail: what writes
+ * to these files allocates nothing.
+ */
+static inline void arm_all_after(const struct fail_all *all, unsigned int bytes)
+{
+	put_number(all->space, bytes);
+	put_number(all->make_it_fail, 1);
+}
+
+static inline void disarm_all(const struct fail_all *all)
+{
+	put_number(all->make_it_fail, 0);
+}
+
 #endif /* SELFTESTS_PERF_EVENTS_FAIL_NTH_H */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every allocation and every access to user memory on the paths that make, join, complete,
- * open, map, describe, list, start and claim fails, the first, the second, and so on until
- * none is left: what was refused is as if it had not been tried, and can be tried again.
- * It fails once; and, for what tries again by itself (xarrays), with all that come after.
+ * open, map, describe, list, start and claim, that show the cgroup and set what freezes,
+ * fails, the first, the second, and so on until none is left: what was refused is as if it
+ * had not been tried, and can be tried again. It fails once; and, for what tries again by
+ * itself (xarrays), with all that come after.
  *
  * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY. If
  * PERSISTENT_MODULE is the path of test_modules/persistent_module.ko, sessions that
@@ -18,12 +19,15 @@
 #include "fail_nth.h"
 #include "persistent_session.h"
 
+#define CGROUPS	"/sys/fs/cgroup"
+#define GROUP	"/persistent_faults"
+#define CAUSES	"/proc/sys/kernel/perf_persistent_freeze"
+
 FIXTURE(faults)
 {
 	struct balance	before;
 	int		nth;
-	int		make_it_fail;
-	int		space;
+	struct fail_all	all;
 	/* Events of CPU 0: one not given away yet, one of a session "other". */
 	int		fd;
 	int		other;
@@ -41,8 +45,7 @@ FIXTURE_SETUP(faults)
 	missing = allow_faults(&self->nth, getenv("PERSISTENT_FAULTS_VERBOSE") ?: "0");
 	if (missing)
 		SKIP(return, "no %s", missing);
-	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
-	self->space = open(DEBUGFS "/failslab/space", O_RDWR | O_CLOEXEC);
+	self->all = open_fail_all();
 	pin_to_cpu(0);
 	self->before = take_balance();
 	self->other = open_comm(0);
@@ -59,25 +62,10 @@ FIXTURE_TEARDOWN(faults)
 	close(self->other);
 	close(self->fd);
 	close(self->nth);
-	close(self->make_it_fail);
-	close(self->space);
+	close_fail_all(&self->all);
+	rmdir(CGROUPS GROUP);
 	write_text(DEBUGFS "/failslab/probability", "0");
 	EXPECT_BALANCE();
-}
-
-/*
- * Of slab objects, all fail after so many bytes. That it is done cannot fail: what writes
- * to these files allocates nothing.
- */
-static void arm_all_after(struct _test_data_faults *self, unsigned int bytes)
-{
-	put_number(self->space, bytes);
-	put_number(self->make_it_fail, 1);
-}
-
-static void disarm_all(struct _test_data_faults *self)
-{
-	put_number(self->make_it_fail, 0);
 }
 
 struct operation {
@@ -130,6 +118,19 @@ static void has_task_event(struct _test_data_faults *self)
 		self->fd = event_open(&attr, 0, -1, -1, 0);
 		self->base = map(self->fd, PAGE, PROT_READ);
 	}
+}
+
+static void is_audited(struct _test_data_faults *self)
+{
+	has_mapped_event(self);
+	set_audit(true);
+}
+
+/* The end is audited, too. */
+static void claims_audited(struct _test_data_faults *self)
+{
+	claims_mapped_event(self);
+	set_audit(false);
 }
 
 static int64_t joins(struct _test_data_faults *self)
@@ -304,6 +305,20 @@ static int64_t lists_session(struct _test_data_faults *self)
 	return session_list(self->got, &entry, 1);
 }
 
+/* As a caller that knows more of it than this kernel */
+static int64_t lists_large_entries(struct _test_data_faults *self)
+{
+	char entry[sizeof(struct perf_persistent_entry) + 8];
+	struct perf_persistent_list list = {
+		.size		= sizeof(list),
+		.entry_size	= sizeof(entry),
+		.nr		= 1,
+		.entries	= (uintptr_t)entry,
+	};
+
+	return ioctl(self->got, PERF_EVENT_IOC_SESSION_LIST, &list);
+}
+
 /* Neither can fail. */
 static int64_t freezes_and_thaws(struct _test_data_faults *self)
 {
@@ -326,6 +341,75 @@ static void closes_ended(struct _test_data_faults *self)
 {
 	closes(self);
 	claims_mapped_event(self);
+}
+
+static void has_reader_of_cgroup(struct _test_data_faults *self)
+{
+	struct perf_event_attr attr = comm_attr();
+	struct perf_persistent_info inf;
+	int dir;
+
+	if (self->got >= 0)
+		return;
+	/* Until a controller was given to cgroups once, they do not have perf's either. */
+	write_text(CGROUPS "/cgroup.subtree_control", "+memory");
+	mkdir(CGROUPS GROUP, 0755);
+	dir = open(CGROUPS GROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	self->fd = event_open(&attr, dir, 0, -1, PERF_FLAG_PID_CGROUP);
+	close(dir);
+	joins(self);
+	/* Those that have joined before were others. */
+	if (!info(self->fd, &inf))
+		self->got = reopen(self->id, 0, inf.index);
+}
+
+/* The name needs memory of its own. */
+static int64_t shows_cgroup(struct _test_data_faults *self)
+{
+	static char text[4096];
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->got);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -1;
+	text[len] = '\0';
+	if (strstr(text, "\ncgroup:\t" GROUP "\n") || strstr(text, "\ncgroup:\t?\n"))
+		return 0;
+	return -1;
+}
+
+static void leaves_cgroup(struct _test_data_faults *self)
+{
+	closes(self);
+	claims_event(self);
+	rmdir(CGROUPS GROUP);
+}
+
+static int64_t sets_cause(struct _test_data_faults *self)
+{
+	return write_text(CAUSES, "oom");
+}
+
+static void unsets_cause(struct _test_data_faults *self)
+{
+	write_text(CAUSES, "\n");
+}
+
+static bool has_cause(void)
+{
+	FILE *f = fopen(CAUSES, "r");
+	int first = f ? fgetc(f) : EOF;
+
+	if (f)
+		fclose(f);
+	return first != '\n' && first != EOF;
 }
 
 #define MODULE		"persistent_module"
@@ -362,6 +446,7 @@ static void nothing(struct _test_data_faults *self)
 static const struct operation operations[] = {
 	{ "make, with a buffer of its own", false, has_event, makes, claims_event },
 	{ "make", false, has_mapped_event, makes, claims_mapped_event },
+	{ "make, audited", false, is_audited, makes, claims_audited },
 	{ "make, of a task", false, has_task_event, makes, claims_mapped_event },
 	{ "join", false, has_mapped_event, joins, claims_mapped_event },
 	{ "complete", false, has_part, completes, claims_completed },
@@ -375,6 +460,9 @@ static const struct operation operations[] = {
 	{ "open the session", false, nothing, opens_session, closes },
 	{ "describe the session", false, has_session_fd, describes_session, closes },
 	{ "list the session", false, has_session_fd, lists_session, closes },
+	{ "list the session, larger", false, has_session_fd, lists_large_entries, closes },
+	{ "show the cgroup", false, has_reader_of_cgroup, shows_cgroup, leaves_cgroup },
+	{ "set a cause to freeze", false, nothing, sets_cause, unsets_cause },
 	{ "freeze", false, has_session_fd, freezes_and_thaws, closes },
 	{ "end", true, has_session_to_end, ends, closes_ended },
 	{ "start", false, has_module, starts, unloads },
@@ -390,7 +478,13 @@ static bool is_listed_alone(void)
 
 static bool is_possible(struct _test_data_faults *self, const struct operation *op)
 {
-	return op->try != starts || have_module();
+	if (op->try == starts)
+		return have_module();
+	if (op->try == shows_cgroup)
+		return !access(CGROUPS "/cgroup.procs", W_OK);
+	if (op->undo == claims_audited)
+		return !set_audit(false);
+	return true;
 }
 
 /* Tried with a fault, or without one at last: what holds after each. */
@@ -403,6 +497,38 @@ static void judge(struct __test_metadata *_metadata, struct _test_data_faults *s
 	/* What is claimed, or stopped, only now is listed until it is. */
 	if (ret >= 0 || (op->try != claims && op->try != ends && op->try != starts))
 		EXPECT_TRUE(is_listed_alone()) TH_LOG("%s, %u", op->name, n);
+	EXPECT_FALSE(has_cause()) TH_LOG("%s, %u", op->name, n);
+}
+
+/* The smallest object that is tried for more than once (a node of an xarray) is larger. */
+#define STEP	256
+/* What watches for causes is allocated once since the boot: no small object is to be missed. */
+#define SMALL_STEP	8
+
+TEST_F_TIMEOUT(faults, all_fail_from_there_on, 900)
+{
+	unsigned int i, bytes, refused, step;
+	int64_t ret;
+
+	for (i = 0; i < ARRAY_SIZE(operations); i++) {
+		const struct operation *op = &operations[i];
+
+		if (!is_possible(self, op))
+			continue;
+		step = op->try == sets_cause ? SMALL_STEP : STEP;
+		for (bytes = 0, refused = 0, ret = -1; ret < 0; bytes += step) {
+			ASSERT_GT(1 << 20, bytes) TH_LOG("%s", op->name);
+			op->prepare(self);
+			arm_all_after(&self->all, bytes);
+			ret = op->try(self);
+			disarm_all(&self->all);
+			refused += ret < 0;
+			judge(_metadata, self, op, bytes, true, ret);
+		}
+		if (op->never_fails)
+			EXPECT_EQ(0, refused) TH_LOG("%s", op->name);
+		TH_LOG("%s: %u refusals, done with %u bytes", op->name, refused, bytes - step);
+	}
 }
 
 TEST_F_TIMEOUT(faults, each_fails_once, 900)
@@ -432,34 +558,6 @@ TEST_F_TIMEOUT(faults, each_fails_once, 900)
 		if (op->never_fails)
 			EXPECT_EQ(0, refused) TH_LOG("%s", op->name);
 		TH_LOG("%s: %u faults, %u refusals", op->name, n - 2, refused);
-	}
-}
-
-/* The smallest object that is tried for more than once (a node of an xarray) is larger. */
-#define STEP	256
-
-TEST_F_TIMEOUT(faults, all_fail_from_there_on, 900)
-{
-	unsigned int i, bytes, refused;
-	int64_t ret;
-
-	for (i = 0; i < ARRAY_SIZE(operations); i++) {
-		const struct operation *op = &operations[i];
-
-		if (!is_possible(self, op))
-			continue;
-		for (bytes = 0, refused = 0, ret = -1; ret < 0; bytes += STEP) {
-			ASSERT_GT(1 << 20, bytes) TH_LOG("%s", op->name);
-			op->prepare(self);
-			arm_all_after(self, bytes);
-			ret = op->try(self);
-			disarm_all(self);
-			refused += ret < 0;
-			judge(_metadata, self, op, bytes, true, ret);
-		}
-		if (op->never_fails)
-			EXPECT_EQ(0, refused) TH_LOG("%s", op->name);
-		TH_LOG("%s: %u refusals, done with %u bytes", op->name, refused, bytes - STEP);
 	}
 }
 

@@ -445,28 +445,12 @@ static bool logged(const char *mark, const char *text)
 /* With audit on and no daemon, the records are in the kernel's log. */
 TEST_F(notify, audit)
 {
-	struct {
-		struct nlmsghdr	hdr;
-		/* struct audit_status: mask, enabled */
-		uint32_t	status[12];
-	} msg = {
-		.hdr = {
-			.nlmsg_len	= sizeof(msg),
-			.nlmsg_type	= 1001,	/* AUDIT_SET */
-			.nlmsg_flags	= NLM_F_REQUEST,
-		},
-		.status = { 1, 1 },
-	};
-	struct sockaddr_nl addr = { .nl_family = AF_NETLINK };
-	int audit = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_AUDIT);
 	char mark[64];
 	int64_t id;
 	int fd;
 
-	if (audit < 0)
+	if (set_audit(true))
 		SKIP(return, "no CONFIG_AUDIT");
-	ASSERT_EQ(sizeof(msg), sendto(audit, &msg, sizeof(msg), 0, (struct sockaddr *)&addr,
-				      sizeof(addr)));
 	snprintf(mark, sizeof(mark), "perf_persistent_notify %ld", (long)time(NULL));
 	write_text("/dev/kmsg", mark);
 
@@ -485,9 +469,7 @@ TEST_F(notify, audit)
 	EXPECT_TRUE(logged(mark, "op=thaw session=audited"));
 	EXPECT_TRUE(logged(mark, "op=claim session=audited"));
 	EXPECT_TRUE(logged(mark, "op=end session=audited"));
-	msg.status[1] = 0;
-	sendto(audit, &msg, sizeof(msg), 0, (struct sockaddr *)&addr, sizeof(addr));
-	close(audit);
+	set_audit(false);
 }
 
 TEST_HARNESS_MAIN
