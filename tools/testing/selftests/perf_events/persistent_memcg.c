@@ -4,7 +4,8 @@
  * limited there, and returned there. And a user with the ids of a user namespace has no
  * more of it than without.
  *
- * PERSISTENT_IDS is the number of ids that a user tries; 65536 are what newuidmap gives.
+ * PERSISTENT_IDS is the number of ids that a user tries, at most the 65536 that newuidmap gives.
+ * Without it, the user gives up after some refusals.
  */
 #define _GNU_SOURCE
 
@@ -358,26 +359,58 @@ TEST_F(memcg, refused)
 
 /* The ids of a user namespace */
 
-/* When it has been refused as often, it gives up. */
+#define MAX_IDS		65536
+/* When it has been refused as often, it gives up, unless it is to try all ids. */
 #define MAX_REFUSED	20
 
 /* The first of them that the machine knows as other users. */
 #define FIRST_ID	100000
 
+static bool tries_all(void)
+{
+	return getenv("PERSISTENT_IDS");
+}
+
 static long nr_ids(void)
 {
-	const char *nr = getenv("PERSISTENT_IDS");
+	return tries_all() ? atol(getenv("PERSISTENT_IDS")) : MAX_IDS;
+}
 
-	return nr ? atol(nr) : 2000;
+/*
+ * What is refused has allocated some memory of the cgroup before, which is freed seconds later.
+ * Thousands of refusals need so much more room, and ask for more than that.
+ */
+#define SPARE_ROOM	(64 * MIB)
+
+/* As the effective user @id; returns 0 or an error. */
+static long one_session_of(long id, uint64_t size)
+{
+	struct perf_persistent_arg arg = {
+		.size		= sizeof(arg),
+		.data_size	= size,
+		.name		= "each",
+	};
+	long err = 0;
+	int fd;
+
+	if (setresuid(id, id, 0))
+		return 1000;
+	fd = open_comm(0);
+	if (ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg))
+		err = errno;
+	close(fd);
+	return setresuid(0, 0, 0) ? 1001 : err;
 }
 
 /*
  * A session of each id, as root of the namespace can be each of them; the effective user
- * owns it, the real one is charged. Says how many there are, and the error of the rest.
+ * owns it, the real one is charged. Says how many there are when it has been refused often,
+ * then how many ids were refused, and their error.
  */
 static void one_session_each(int in, int out)
 {
-	long i, nr = nr_ids(), made = 0, err = 0, refused = 0;
+	long id, nr = nr_ids(), made = 0, err = 0, refused = 0, got;
+	bool told = false;
 
 	leave_chroot();
 	if (become(NOBODY))
@@ -390,31 +423,27 @@ static void one_session_each(int in, int out)
 	/* That the map can be written. */
 	child_says(out, getpid());
 	child_hears(in);
-	for (i = 1; i < nr; i++) {
-		int fd;
-
-		if (setresuid(i, i, 0)) {
-			err = 1000;
-			break;
+	for (id = 0; id < nr; id++) {
+		if (refused == MAX_REFUSED && !told) {
+			child_says(out, made);
+			child_hears(in);
+			told = true;
+			if (!tries_all())
+				break;
 		}
-		fd = open_comm(0);
-		if (unclaim(fd, 0, 0, "each") > 0)
+		got = one_session_of(id, told ? 2 * SPARE_ROOM : 0);
+		if (!got) {
 			made++;
-		else if (err && err != errno)
-			err = 1001;
-		else
-			err = errno;
-		close(fd);
-		if (setresuid(0, 0, 0)) {
-			err = 1002;
-			break;
+			continue;
 		}
-		/* What it needs itself has to fit in what is left of the cgroup. */
-		refused += err != 0;
-		if (refused == MAX_REFUSED)
-			break;
+		refused++;
+		err = err && err != got ? 1002 : got;
 	}
-	child_says(out, made);
+	if (!told) {
+		child_says(out, made);
+		child_hears(in);
+	}
+	child_says(out, refused);
 	child_hears(in);
 	child_says(out, err);
 	child_hears(in);
@@ -425,7 +454,7 @@ static bool map_ids(int64_t pid)
 	char path[64], text[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
-	snprintf(text, sizeof(text), "0 %d 65536", FIRST_ID);
+	snprintf(text, sizeof(text), "0 %d %d", FIRST_ID, MAX_IDS);
 	return !write_text(path, text);
 }
 
@@ -442,7 +471,7 @@ TEST_F_TIMEOUT(memcg, subordinate_ids, 3600)
 {
 	struct child child = in_group(GROUP, one_session_each);
 	long room = 24 * MIB, nr;
-	int64_t made;
+	int64_t made, refused;
 	pid_t bystander = fork();
 
 	if (!bystander) {
@@ -463,9 +492,14 @@ TEST_F_TIMEOUT(memcg, subordinate_ids, 3600)
 	ASSERT_EQ(0, put_number(GROUP, "memory.max",
 				get_number(GROUP, "memory.current", "") + room));
 	made = ask(&child);
+	ASSERT_EQ(0, write_long(MLOCK_KB, 4 * SPARE_ROOM >> 10));
+	ASSERT_EQ(0, put_number(GROUP, "memory.max",
+				get_number(GROUP, "memory.max", "") + SPARE_ROOM));
+	refused = ask(&child);
 	nr = room / (long)DEFAULT_SIZE;
-	TH_LOG("%ld ids made %ld sessions of 512 KiB in %ld MiB", nr_ids(), (long)made,
-	       room / MIB);
+	TH_LOG("%ld ids made %ld sessions of 512 KiB in %ld MiB, %ld were refused",
+	       (long)(made + refused), (long)made, room / MIB, (long)refused);
+	EXPECT_EQ(tries_all() ? nr_ids() - made : MAX_REFUSED, refused);
 	EXPECT_GE(nr, made);
 	EXPECT_LT(nr / 2, made);
 	EXPECT_EQ(ENOMEM, ask(&child));
@@ -497,6 +531,7 @@ TEST_F_TIMEOUT(memcg, subordinate_ids_and_quota, 3600)
 	}
 	ASSERT_TRUE(map_ids(made));
 	EXPECT_EQ(5, ask(&child));
+	EXPECT_EQ(tries_all() ? nr_ids() - 5 : MAX_REFUSED, ask(&child));
 	EXPECT_EQ(EDQUOT, ask(&child));
 	/* Outside of it as well; others have theirs. */
 	EXPECT_EQ(EDQUOT, as_nobody(makes_one, 0, -1));
