@@ -26,6 +26,9 @@
  * With eager=1 or 2 the first system-wide event allocates for each thread of the machine and
  * the last one frees, see eager_data.h.
  *
+ * Writing 1 to the parameter revoke unregisters the PMUs while they have events, as a driver
+ * does whose device is unplugged. They return when the module is loaded anew.
+ *
  * Locking: a CPU's stack is touched on that CPU with interrupts off.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -101,6 +104,7 @@ struct test_pmu {
 	u32			depth;
 	bool			has_aux;
 	struct test_cpu __percpu *cpu;
+	bool			registered;
 };
 
 static struct test_pmu test_pmus[] = {
@@ -634,6 +638,7 @@ static int test_pmu_register(struct test_pmu *tp)
 	err = perf_pmu_register(&tp->pmu, tp->name, -1);
 	if (err)
 		goto err_cache;
+	tp->registered = true;
 	return 0;
 
 err_cache:
@@ -643,14 +648,50 @@ err_cpu:
 	return err;
 }
 
+static void test_pmu_revoke(struct test_pmu *tp)
+{
+	if (xchg(&tp->registered, false))
+		perf_pmu_unregister(&tp->pmu);
+}
+
 static void test_pmu_unregister(struct test_pmu *tp)
 {
-	perf_pmu_unregister(&tp->pmu);
+	test_pmu_revoke(tp);
 	/* Data are freed by RCU. */
 	rcu_barrier();
 	kmem_cache_destroy(tp->pmu.task_ctx_cache);
 	free_percpu(tp->cpu);
 }
+
+/*
+ * A kernel that revokes the events of a PMU may refuse to unregister it, and returns that. In
+ * older ones the events would use what is freed.
+ */
+#define REVOKES_EVENTS	__same_type(perf_pmu_unregister(NULL), int)
+
+static int revoke_set(const char *val, const struct kernel_param *kp)
+{
+	bool revoke;
+	size_t p;
+	int err;
+
+	err = kstrtobool(val, &revoke);
+	if (err)
+		return err;
+	if (!REVOKES_EVENTS)
+		return -EOPNOTSUPP;
+
+	for (p = 0; revoke && p < ARRAY_SIZE(test_pmus); p++)
+		test_pmu_revoke(&test_pmus[p]);
+	return 0;
+}
+
+static const struct kernel_param_ops revoke_ops = {
+	.set	= revoke_set,
+};
+
+module_param_cb(revoke, &revoke_ops, NULL, 0200);
+MODULE_PARM_DESC(revoke, "write 1: unregister the PMUs, although they have events");
 
 static int __init test_pmu_module_init(void)
 {
