@@ -101,6 +101,7 @@ fragments()
 	irqsoff) printf '%s\n' "$VM/config/btf.config" "$VM/config/irqsoff.config" ;;
 	debug) printf '%s\n' "$VM/config/kunit-suites.config" "$VM/config/debug.config" ;;
 	esac
+	[ "$BASE/$1" != 7.3/patched ] || printf '%s\n' "$VM/config/handover.config"
 }
 
 # Make .config of the fragments, and refuse an option that did not take.

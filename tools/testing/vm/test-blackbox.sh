@@ -7,7 +7,8 @@
 # usage: test-blackbox.sh		on the host
 #	 test-blackbox.sh tools		on the host: which commands read what is recovered
 #	 test-blackbox.sh kexec		on the host: kexec into a kernel with a larger region
-#	 test-blackbox.sh guest		in the guest; "guest tools" and "guest kexec" likewise
+#	 test-blackbox.sh handover	on the host: kexec that hands the region over, with BASE=7.3
+#	 test-blackbox.sh guest		in the guest; "guest tools" and the others likewise
 #
 # The boots, and how each of them ends:
 #
@@ -27,7 +28,8 @@
 # longer than that by printk_delay.
 #
 # With "tools" there are two: a panic, and the end. With "kexec" there are three: a panic, kexec,
-# and the end.
+# and the end. With "handover" there are four: a panic, kexec, a panic, and the end; the kernel
+# is at a random address in each.
 #
 # The results are in a file of the host's, as a machine that dies loses what it is about to
 # print. The guest asks the host for what only the host can do, by lines that begin with
@@ -83,6 +85,17 @@ if [[ " $* " == *" kexec "* ]]; then
 		perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
 		nokaslr
 	)
+fi
+
+if [[ " $* " == *" handover "* ]]; then
+	BOOTS=4 SCENE=handover_
+	# shellcheck disable=SC2054 # the commas are the parameters'
+	PARAMS=(
+		reserve_mem=8M:4096:box
+		perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
+		kho=on
+	)
+	KASLR=1
 fi
 
 # What the reader says of an image of the last boot, with the marker of boot $2
@@ -755,11 +768,11 @@ tools_boot_2()
 # As the one that the test machine was booted with
 make_initrd()
 {
-	local root=/tmp/root
+	local root=/tmp/root names='PATH|HOME|TERM|LANG|TOP|BASE|BUILD|BASE_PERF|VARIANT'
 	mkdir -p $root
 	cp "$BUILD/vm/init" $root/init
 	cp /run/vm/cmd $root/cmd
-	env | grep -E '^(PATH|HOME|TERM|LANG|TOP|VARIANT|ACCEL|SMP|TEST_MACHINE|OUT)=' >$root/job
+	env | grep -E "^($names|ACCEL|SMP|TEST_MACHINE|OUT)=" >$root/job
 	(cd $root && find . | cpio -o -H newc --quiet -R 0:0) >/tmp/initrd
 }
 
@@ -821,6 +834,66 @@ kexec_boot_3()
 	tap_run "kexec: the image is the memory at the death" is_same box.0 "$OUT/memory"
 	tap_run "kexec: perf recovers each record" recovers
 	tap_run "kexec: the death is released" release box.0
+	ask stop
+}
+
+handover_boot_1()
+{
+	kexec_boot_1
+}
+
+handover_death_1()
+{
+	kexec_death_1
+}
+
+hands_over()
+{
+	make_initrd && kexec -s -l "$BUILD/${VARIANT:-patched}/bzImage" --initrd=/tmp/initrd \
+		--append="$(cat /proc/cmdline)" && [ "$(cat /sys/kernel/kexec_loaded)" = 1 ]
+}
+
+handover_boot_2()
+{
+	tap_run "panic: the records are whole, up to the end" finds 0 1 dead
+	tap_run "this boot records in the other half" is_recording
+	tap_run "the next kernel is loaded" hands_over
+}
+
+handover_death_2()
+{
+	kexec_death_2
+}
+
+is_handed_over()
+{
+	dmesg | grep "Revived memory reservation 'box' from KHO"
+}
+
+handover_boot_3()
+{
+	tap_run "kexec: the region was handed over" is_handed_over
+	tap_run "kexec: perf ctl lists the death" lists "box.0 yes dead"
+	tap_run "kexec: the records are whole, up to the end" finds 0 1 dead
+	tap_run "kexec: the image is the memory at the death" is_same box.0 "$OUT/memory"
+	tap_run "kexec: perf recovers each record" recovers
+	tap_run "kexec: this boot records in the other half" is_recording
+}
+
+handover_death_3()
+{
+	watch_death
+	start_load 3
+	echo c >/proc/sysrq-trigger
+}
+
+handover_boot_4()
+{
+	tap_run "panic after kexec: the records are whole, up to the end" finds 1 3 dead
+	tap_run "panic after kexec: the image is the memory at the death" \
+		is_same box.1 "$OUT/memory"
+	tap_run "panic after kexec: the first death is kept" holds box.0 box.1
+	tap_run "the first death is released" release box.0
 	ask stop
 }
 
@@ -898,7 +971,8 @@ host()
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
 	# The next kernel is to find the region where this one has put it: its initramfs is small.
 	CMD="$TOP/tools/testing/vm/${0##*/} guest ${SCENE%_}" VARIANT=${VARIANT:-patched} SMP=2 \
-		FAR=1 ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" ICOUNT='' APPEND="${PARAMS[*]}" \
+		FAR=1 KASLR="${KASLR:-}" ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" \
+		ICOUNT='' APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
 	cat "$OUT/tap"
