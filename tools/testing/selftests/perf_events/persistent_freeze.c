@@ -246,6 +246,7 @@ TEST_F(freeze, clocks)
 	static const int clocks[] = {
 		CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME, CLOCK_TAI,
 	};
+	struct perf_persistent_session_info all;
 	uint64_t from[5], to[5];
 	int fds[5];
 	unsigned int i;
@@ -264,6 +265,7 @@ TEST_F(freeze, clocks)
 	ASSERT_EQ(0, session_freeze(self->fd));
 	for (i = 0; i < 5; i++)
 		to[i] = clock_ns(clocks[i]);
+	ASSERT_EQ(0, session_info(self->fd, &all));
 	for (i = 0; i < 5; i++) {
 		struct perf_persistent_info inf;
 
@@ -271,6 +273,11 @@ TEST_F(freeze, clocks)
 		/* The kernel's fast clocks may be a little off. */
 		EXPECT_LE(from[i] - MS, inf.freeze_time) TH_LOG("clock %d", clocks[i]);
 		EXPECT_GE(to[i] + MS, inf.freeze_time) TH_LOG("clock %d", clocks[i]);
+		/* The session has two of them. */
+		if (clocks[i] == CLOCK_MONOTONIC)
+			EXPECT_EQ(all.freeze_mono, inf.freeze_time);
+		if (clocks[i] == CLOCK_REALTIME)
+			EXPECT_EQ(all.freeze_real, inf.freeze_time);
 		close(fds[i]);
 	}
 }
