@@ -88,6 +88,21 @@ static long wait_for_kernel_bytes(const char *group, long want)
 	return got;
 }
 
+/* The number of removed cgroups below that are still there, when it is 0 or remains. */
+static long wait_for_dying(const char *group)
+{
+	long nr = -1;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		nr = get_number(group, "cgroup.stat", "nr_dying_descendants");
+		if (!nr)
+			break;
+		usleep(20000);
+	}
+	return nr;
+}
+
 #define EXPECT_KERNEL_BYTES(want, group) do {				\
 	long _want = (want), _got = wait_for_kernel_bytes(group, _want);	\
 									\
@@ -307,6 +322,8 @@ TEST_F(memcg, reparented)
 	EXPECT_KERNEL_BYTES(CHARGED, INNER);
 	EXPECT_KERNEL_BYTES(empty + CHARGED, GROUP);
 	ASSERT_EQ(0, rmdir(CGROUPS INNER));
+	/* What is left of it is not kept by the session. */
+	EXPECT_EQ(0, wait_for_dying(GROUP));
 	EXPECT_KERNEL_BYTES(empty + CHARGED, GROUP);
 	EXPECT_LE(CHARGED, get_number(GROUP, "memory.current", ""));
 
