@@ -28,8 +28,7 @@
 # longer than that by printk_delay.
 #
 # With "tools" there are two: a panic, and the end. With "kexec" there are three: a panic, kexec,
-# and the end. With "handover" there are four: a panic, kexec, a panic, and the end; the kernel
-# is at a random address in each.
+# and the end. With "handover" there are four: a panic, kexec, a panic, and the end.
 #
 # The results are in a file of the host's, as a machine that dies loses what it is about to
 # print. The guest asks the host for what only the host can do, by lines that begin with
@@ -94,8 +93,8 @@ if [[ " $* " == *" handover "* ]]; then
 		reserve_mem=8M:4096:box
 		perf_persistent=box:raw_syscalls:sys_enter,task:task_rename,printk:console:64K@box
 		kho=on
+		nokaslr
 	)
-	KASLR=1
 fi
 
 # What the reader says of an image of the last boot, with the marker of boot $2
@@ -971,8 +970,7 @@ host()
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
 	# The next kernel is to find the region where this one has put it: its initramfs is small.
 	CMD="$TOP/tools/testing/vm/${0##*/} guest ${SCENE%_}" VARIANT=${VARIANT:-patched} SMP=2 \
-		FAR=1 KASLR="${KASLR:-}" ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" \
-		ICOUNT='' APPEND="${PARAMS[*]}" \
+		FAR=1 ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" ICOUNT='' APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
 	cat "$OUT/tap"

@@ -33,12 +33,14 @@ static void serve(int nr)
 {
 	char order, name[16];
 
-	snprintf(name, sizeof(name), "task %d", nr);
 	while (read(lines[nr].to[0], &order, 1) == 1) {
-		if (order == LEAVE)
+		if (order == LEAVE) {
+			snprintf(name, sizeof(name), "task %d", nr);
 			leave_record(name);
-		else if (!fork())
-			serve(order);
+		} else if (!fork()) {
+			nr = order;
+			continue;
+		}
 		/* Of another name, for the next record to be one. */
 		leave_record("serves");
 		if (write(lines[nr].from[1], &order, 1) != 1)
