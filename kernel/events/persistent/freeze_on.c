@@ -143,7 +143,7 @@ static enum hrtimer_restart perf_persistent_delay_over(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 
 	/* That of a later event: another CPU has frozen for the one that started this timer. */
-	if (due > hrtimer_get_expires_ns(timer)) {
+	if (due > ktime_to_ns(hrtimer_get_expires(timer))) {
 		hrtimer_set_expires(timer, ns_to_ktime(due));
 		return HRTIMER_RESTART;
 	}

@@ -18,9 +18,8 @@ VM=$TOP/tools/testing/vm
 NAMED=(base_preempt patched_preempt base_debuginfo kcsan irqsoff)
 export PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache} CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1
-# What a file includes is known from the compiler's own list of it, not by a second
-# run of the preprocessor. Of programs that the kernel's build runs, such as objtool, that
-# list leaves out the system's headers.
+# What a file includes is known from the compiler's own list of it, not by a second run of the
+# preprocessor. Of programs such as objtool, that list leaves out the system's headers.
 export CCACHE_DEPEND=1
 # The target's path, in which the variant is, is for the list alone, and is not read there: what
 # is the same in base's perf and in the patched one is compiled once.

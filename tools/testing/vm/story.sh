@@ -66,8 +66,8 @@ list_sessions()
 	echo
 	show perf ctl -i $SESSION
 	echo
-	printf '$ perf list pmu | grep persistent\n'
-	perf list pmu 2>/dev/null | grep "persistent/$SESSION/" || fail "perf list does not know it"
+	printf '$ perf list | grep persistent\n'
+	perf list 2>/dev/null | grep "persistent/$SESSION/" || fail "perf list does not know it"
 }
 
 snapshot()

@@ -534,7 +534,7 @@ TEST_F_TIMEOUT(freeze, time_after_pause, 300)
 
 	ASSERT_EQ(0, load_window(getenv("PERSISTENT_WINDOW")));
 	/* It is called between the first clock and the last. */
-	ASSERT_EQ(0, set_window("left", "freezer:ktime_get_raw_fast_ns"));
+	ASSERT_EQ(0, set_window("left", "freezer:ktime_get_boot_fast_ns"));
 	ASSERT_EQ(0, set_window("armed", "1"));
 	ASSERT_EQ(0, pthread_create(&freezer, NULL, freeze_slowly, (void *)(intptr_t)self->fd));
 	for (waits = 0; waits < 10000 && !window_holds(WINDOW_LEFT); waits++)

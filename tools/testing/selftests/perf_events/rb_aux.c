@@ -279,9 +279,9 @@ TEST_F(rb_aux, redirected)
 	b = open_event(PERF_TYPE_SOFTWARE);
 	ASSERT_LE(0, a);
 	ASSERT_LE(0, b);
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 	base = map(a, size, 0);
 	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 	offer_aux(base, size);
 	EXPECT_EQ(EOPNOTSUPP, map_aux(a, size, &aux));
 	EXPECT_EQ(EBUSY, map_aux(b, size, &aux));
@@ -303,16 +303,16 @@ TEST_F(rb_aux, redirected_with_area)
 	b = open_event(self->type);
 	ASSERT_LE(0, a);
 	ASSERT_LE(0, b);
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 	base = map(a, size, 0);
 	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 	offer_aux(base, size);
 	EXPECT_EQ(EBUSY, map_aux(b, size, &aux));
 	if (aux != MAP_FAILED)
 		munmap(aux, self->page_size);
 	EXPECT_EQ(0, read_number(PMU_DEVICE, "aux_areas"));
 
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, -1));
+	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, -1L));
 	own = map(b, size, 0);
 	ASSERT_NE(MAP_FAILED, own);
 	offer_aux(own, size);
@@ -527,11 +527,11 @@ TEST_F(rb_aux, fail_to_map_beside_unmap)
 	b = open_event(PERF_TYPE_SOFTWARE);
 	ASSERT_LE(0, a);
 	ASSERT_LE(0, b);
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 
 	closer = start_closer(scene, a, size, true);
 	ASSERT_LE(0, closer);
 	ASSERT_TRUE(await(&scene->mapped));
+	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
 	mapper = start_mapper(scene, a, size, 0, false);
 	ASSERT_LE(0, mapper);
 	EXPECT_TRUE(await_left(&scene->tried));
