@@ -335,7 +335,7 @@ static struct perf_buffer *perf_persistent_alloc_buffer(struct perf_persistent_e
 		      event->cpu, 0);
 	if (!rb) {
 		if (reserved)
-			perf_persistent_refuse(err, "the region has no room for the buffer, or the kernel has died");
+			perf_persistent_refuse(err, "the region is full, or the kernel has died");
 		goto err_memory_cg;
 	}
 

@@ -48,7 +48,7 @@ CANNOT = {
     ('perf_blackbox_add_region', '__kmalloc_cache_noprof'): (2, 'only at boot'),
     ('perf_blackbox_add_region', 'sysfs_create_bin_file'): (1, 'only at boot'),
     ('perf_blackbox_add_region', 'sysfs_create_file_ns'): (1, 'only at boot'),
-    ('perf_persistent_make_dir', 'kobject_create_and_add'): (1, 'only at boot'),
+    ('perf_blackbox_add_region', 'kobject_create_and_add'): (1, 'only at boot'),
 }
 
 FRAME = re.compile(r'([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+')

@@ -970,7 +970,8 @@ host()
 	rm -f "$OUT"/{boot,count,tap,image,memory,answer,qmp,qmp.log}
 	# The next kernel is to find the region where this one has put it: its initramfs is small.
 	CMD="$TOP/tools/testing/vm/${0##*/} guest ${SCENE%_}" VARIANT=${VARIANT:-patched} SMP=2 \
-		FAR=1 ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" ICOUNT='' APPEND="${PARAMS[*]}" \
+		FAR=1 ACCEL=single MEM="${MACHINE_MIB:+${MACHINE_MIB}M}" ICOUNT='' \
+		APPEND="${PARAMS[*]}" \
 		QEMU_EXTRA="-action reboot=reset -qmp unix:$OUT/qmp,server=on,wait=off" \
 		"$TOP/tools/testing/vm/vm.sh" | serve || rc=$?
 	cat "$OUT/tap"

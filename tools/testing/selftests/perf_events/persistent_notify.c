@@ -226,17 +226,22 @@ static bool gave_reason(int err, const char *reason)
 }
 
 /* The call fails with this errno, for this reason. */
-#define EXPECT_REASON(err, reason, expr) do {				\
+#define EXPECT_REASON(_err, _reason, expr) do {				\
+	const char *reason = (_reason);					\
+	int err = (_err);						\
+									\
 	forget_trace();							\
 	EXPECT_REFUSED(err, expr);					\
 	EXPECT_TRUE(gave_reason(err, reason)) TH_LOG("%s: %s", #expr, reason);	\
 } while (0)
 
 /* The same for a function that an ordinary user calls: see as_nobody() and refused(). */
-#define EXPECT_NOBODY_REASON(err, reason, fn, id, fd) do {		\
+#define EXPECT_NOBODY_REASON(_err, _reason, fn, id, fd) do {		\
+	const char *reason = (_reason);					\
+									\
 	forget_trace();							\
 	EXPECT_EQ(0, as_nobody(fn, id, fd)) TH_LOG("%s", #fn);		\
-	EXPECT_TRUE(gave_reason(err, reason)) TH_LOG("%s: %s", #fn, reason);	\
+	EXPECT_TRUE(gave_reason(_err, reason)) TH_LOG("%s: %s", #fn, reason);	\
 } while (0)
 
 static int unclaim_to(int fd, uint64_t id, const char *label)

@@ -44,7 +44,6 @@
 #include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
 /* With per-task PMU data perf_event.h includes perf_ctx_data.h. */
 #ifdef _LINUX_PERF_CTX_DATA_H
@@ -53,8 +52,12 @@
 #define TASK_DATA	0
 #endif
 
-/* Without, data hang off the task's event context, off the task since 6.16. */
-#define DATA_OF_CONTEXT	(!TASK_DATA && LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0))
+/* Without, data hang off the task's event context; off the task where this is defined. */
+#if TASK_DATA || defined(PERF_ATTACH_GLOBAL_DATA)
+#define DATA_OF_CONTEXT	0
+#else
+#define DATA_OF_CONTEXT	1
+#endif
 
 #include "test_pmu.h"
 
