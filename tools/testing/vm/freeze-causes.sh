@@ -12,7 +12,7 @@ VARIANT=${VARIANT:-patched}
 EXPECT='^INFO: task bash:[0-9]+ blocked for more than [0-9]+ seconds
 ^watchdog: BUG: soft lockup - CPU#1 stuck for [0-9]+s!
 ^rcu: INFO:
-^Oops: 
+^Oops:[ ]
 ^WARNING: .* rcu_stall_chain_notifier_register'
 # A busy host stops a CPU for as long as a detector waits. The deadline server of a CPU that was
 # locked up is late.

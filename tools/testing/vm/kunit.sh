@@ -88,7 +88,8 @@ base|patched|base-lbr)
 	boot "$WORK/arch/x86/boot/bzImage" 1G
 	;;
 debug)
-	[ -f "$BUILD/debug/bzImage" ] || die "debug is not built: make ${BUILD#"$TOP/"}/debug/bzImage"
+	[ -f "$BUILD/debug/bzImage" ] ||
+		die "debug is not built: make ${BUILD#"$TOP/"}/debug/bzImage"
 	boot "$BUILD/debug/bzImage" 3G
 	;;
 *)

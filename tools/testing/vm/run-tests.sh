@@ -59,7 +59,8 @@ read_list()
 		[[ -n $name && $name != \#* ]] || continue
 		[[ $where == +* ]] || first=
 		copy=
-		if [[ $command =~ ^(.*)=([a-z_.]+)$ && -n ${command_of[${BASH_REMATCH[2]}]-} ]]; then
+		if [[ $command =~ ^(.*)=([a-z_.]+)$ ]] &&
+		   [ -n "${command_of[${BASH_REMATCH[2]}]-}" ]; then
 			copy=1 command=${command_of[${BASH_REMATCH[2]}]}
 			[ -z "${BASH_REMATCH[1]}" ] || command="export ${BASH_REMATCH[1]}; $command"
 		fi

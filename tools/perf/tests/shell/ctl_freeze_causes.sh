@@ -277,12 +277,12 @@ if ! may_stall; then
 	exit 2
 fi
 begin
-check_event "OOM killer" oom oom
-check_event "hung task" hung hung
+check_event "OOM killer" oom 'oom'
+check_event "hung task" hung 'hung'
 check_event "soft lockup" softirq preempt
 check_event "hard lockup" irqs
-check_event "RCU stall" rcu rcu
+check_event "RCU stall" rcu 'rcu'
 # Behind an oops the kernel looks for hung tasks no more.
-check_event "oops" oops oops
+check_event "oops" oops 'oops'
 rmmod perf_stall
 persistent_end

@@ -246,7 +246,7 @@ FIXTURE_TEARDOWN(rb_aux)
 }
 
 /* Return: what keeps tasks from meeting, or NULL. */
-static const char *use_window(FIXTURE_DATA(rb_aux) *self, const char *left, const char *right)
+static const char *use_window(struct _test_data_rb_aux *self, const char *left, const char *right)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return "takes two CPUs";
@@ -258,7 +258,7 @@ static const char *use_window(FIXTURE_DATA(rb_aux) *self, const char *left, cons
 	return NULL;
 }
 
-static const char *use_pmu(FIXTURE_DATA(rb_aux) *self)
+static const char *use_pmu(struct _test_data_rb_aux *self)
 {
 	if (load_module(getenv("TEST_PMU_MODULE"), ""))
 		return "takes the module TEST_PMU_MODULE";
@@ -433,7 +433,7 @@ static pid_t start_mapper(struct scene *scene, int fd, size_t size, size_t offse
 	if (!await(&scene->touch))
 		_exit(1);
 	if (base != MAP_FAILED)
-		*(volatile char *)base;
+		__atomic_load_n((char *)base, __ATOMIC_RELAXED);
 	_exit(0);
 }
 
@@ -452,7 +452,7 @@ static bool await_setup(void)
  * what is unmapped. @function is where the closer drops a count; it is held there until the
  * area is mapped.
  */
-static void close_beside_setup(struct __test_metadata *_metadata, FIXTURE_DATA(rb_aux) *self,
+static void close_beside_setup(struct __test_metadata *_metadata, struct _test_data_rb_aux *self,
 			       const char *function)
 {
 	size_t size = 2 * self->page_size;
