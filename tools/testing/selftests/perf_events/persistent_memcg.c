@@ -399,6 +399,16 @@ static long nr_ids(void)
  */
 #define SPARE_ROOM	(64 * MIB)
 
+/* New credentials are charged, too: wait for what was freed. */
+static int change_user(long id)
+{
+	int err;
+
+	while ((err = setresuid(id, id, 0)) && errno == ENOMEM)
+		usleep(1000);
+	return err;
+}
+
 /* As the effective user @id; returns 0 or an error. */
 static long one_session_of(long id, uint64_t size)
 {
@@ -410,13 +420,14 @@ static long one_session_of(long id, uint64_t size)
 	long err = 0;
 	int fd;
 
-	if (setresuid(id, id, 0))
+	if (change_user(id))
 		return 1000;
-	fd = open_comm(0);
+	while ((fd = open_comm(0)) < 0 && errno == ENOMEM)
+		usleep(1000);
 	if (ioctl(fd, PERF_EVENT_IOC_UNCLAIM, &arg))
 		err = errno;
 	close(fd);
-	return setresuid(0, 0, 0) ? 1001 : err;
+	return change_user(0) ? 1001 : err;
 }
 
 /*
@@ -429,6 +440,8 @@ static void one_session_each(int in, int out)
 	long id, nr = nr_ids(), made = 0, err = 0, refused = 0, got;
 	bool told = false;
 
+	/* At the limit, whatever it allocates could have it killed. */
+	write_text("/proc/self/oom_score_adj", "-1000");
 	leave_chroot();
 	if (become(NOBODY))
 		_exit(1);
