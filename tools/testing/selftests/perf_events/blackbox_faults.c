@@ -36,6 +36,18 @@ static bool is_placed(const char *name, const char *label)
 	return !strcmp(label, sysfs("sessions/%s/region", name));
 }
 
+/* Return: what is missing, or NULL. */
+static const char *begin_faults(int *nth, struct balance *before)
+{
+	const char *missing = allow_our_faults(nth);
+
+	if (missing)
+		return missing;
+	pin_to_cpu(0);
+	*before = take_balance();
+	return NULL;
+}
+
 FIXTURE(sessions)
 {
 	struct balance	before;
@@ -47,11 +59,9 @@ FIXTURE_SETUP(sessions)
 	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
-	missing = allow_our_faults(&self->nth);
+	missing = begin_faults(&self->nth, &self->before);
 	if (missing)
 		SKIP(return, "no %s", missing);
-	pin_to_cpu(0);
-	self->before = take_balance();
 }
 
 FIXTURE_TEARDOWN(sessions)
@@ -188,11 +198,9 @@ FIXTURE_SETUP(notes)
 	const char *missing;
 
 	SKIP_WITHOUT_PERSISTENT(return);
-	missing = allow_our_faults(&self->nth);
+	missing = begin_faults(&self->nth, &self->before);
 	if (missing)
 		SKIP(return, "no %s", missing);
-	pin_to_cpu(0);
-	self->before = take_balance();
 	self->session = make_session();
 	ASSERT_LE(0, self->session);
 }

@@ -267,6 +267,17 @@ static const char *use_pmu(struct _test_data_rb_aux *self)
 	return NULL;
 }
 
+/* Map the buffer of @a with room for an AUX area, and redirect @b to it. */
+static void *map_and_redirect(int a, int b, size_t size)
+{
+	void *base = map(a, size, 0);
+
+	if (base == MAP_FAILED || ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a))
+		return MAP_FAILED;
+	offer_aux(base, size);
+	return base;
+}
+
 /* Only an event with a mapping of its own keeps the buffer alive that it maps an area of. */
 TEST_F(rb_aux, redirected)
 {
@@ -279,13 +290,13 @@ TEST_F(rb_aux, redirected)
 	b = open_event(PERF_TYPE_SOFTWARE);
 	ASSERT_LE(0, a);
 	ASSERT_LE(0, b);
-	base = map(a, size, 0);
+	base = map_and_redirect(a, b, size);
 	ASSERT_NE(MAP_FAILED, base);
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
-	offer_aux(base, size);
 	EXPECT_EQ(EOPNOTSUPP, map_aux(a, size, &aux));
 	EXPECT_EQ(EBUSY, map_aux(b, size, &aux));
 	munmap(base, size);
+	close(a);
+	close(b);
 }
 
 /* The same with a PMU that has AUX areas. Each maps one through the event of its buffer. */
@@ -303,10 +314,8 @@ TEST_F(rb_aux, redirected_with_area)
 	b = open_event(self->type);
 	ASSERT_LE(0, a);
 	ASSERT_LE(0, b);
-	base = map(a, size, 0);
+	base = map_and_redirect(a, b, size);
 	ASSERT_NE(MAP_FAILED, base);
-	ASSERT_EQ(0, ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a));
-	offer_aux(base, size);
 	EXPECT_EQ(EBUSY, map_aux(b, size, &aux));
 	if (aux != MAP_FAILED)
 		munmap(aux, self->page_size);
@@ -342,10 +351,9 @@ static void fail_beside_unmap(struct scene *scene)
 	other = open_event(PERF_TYPE_SOFTWARE);
 	if (a < 0 || b < 0 || other < 0)
 		_exit(errno == EACCES ? KSFT_SKIP : 1);
-	base = map(a, size, 0);
-	if (base == MAP_FAILED || ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a))
+	base = map_and_redirect(a, b, size);
+	if (base == MAP_FAILED)
 		_exit(1);
-	offer_aux(base, size);
 
 	pid = fork();
 	if (!pid) {
