@@ -34,6 +34,9 @@
  *				  CMPXCHG ->due to 0,
  *				  freeze
  *
+ * Nothing here is freed. A CPU that goes offline hands its timer to another one. A cause that is
+ * taken from the sysctl has its ->due set to 0: timers that are pending find nothing to do.
+ *
  * The notifiers are installed when the first cause is set, and stay installed. Without a
  * cause they only read one variable. The RCU notifier is installed when rcu-stall itself is
  * set: RCU warns (WARN) about any notifier, since it may delay the message of the stall, and
