@@ -501,11 +501,27 @@ TEST_F_TIMEOUT(freeze, late_loss, 300)
 	EXPECT_EQ(0, unload_window());
 }
 
-static void *freeze_slowly(void *fd)
+/*
+ * Freeze the session in a process of its own, which is held up with interrupts off. Whoever waits
+ * for its CPU meanwhile, to flush the TLB say, may keep its watcher from running: true if it was
+ * seen there.
+ */
+static bool see_freezer(int fd, pid_t *freezer)
 {
-	pin_to_cpu(0);
-	prctl(PR_SET_NAME, "freezer");
-	return (void *)(intptr_t)session_freeze((intptr_t)fd);
+	*freezer = fork();
+	if (!*freezer) {
+		pin_to_cpu(0);
+		prctl(PR_SET_NAME, "freezer");
+		_exit(session_freeze(fd) ? 1 : 0);
+	}
+	while (!window_holds(WINDOW_LEFT)) {
+		siginfo_t ended = {};
+
+		if (waitid(P_PID, *freezer, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid)
+			return false;
+		usleep(100);
+	}
+	return true;
 }
 
 /* When the time of the freeze is taken, nothing enters any buffer: it is held up there. */
@@ -513,9 +529,9 @@ TEST_F_TIMEOUT(freeze, time_after_pause, 300)
 {
 	struct perf_event_attr attr = comm_attr();
 	struct perf_persistent_session_info inf;
-	pthread_t freezer;
-	void *base, *ret;
-	int fd, waits;
+	int fd, tries, status;
+	pid_t freezer;
+	void *base;
 
 	if (!getenv("PERSISTENT_WINDOW"))
 		SKIP(return, "PERSISTENT_WINDOW is not the path of the module");
@@ -535,14 +551,18 @@ TEST_F_TIMEOUT(freeze, time_after_pause, 300)
 	ASSERT_EQ(0, load_window(getenv("PERSISTENT_WINDOW")));
 	/* It is called between the first clock and the last. */
 	ASSERT_EQ(0, set_window("left", "freezer:ktime_get_boot_fast_ns"));
-	ASSERT_EQ(0, set_window("armed", "1"));
-	ASSERT_EQ(0, pthread_create(&freezer, NULL, freeze_slowly, (void *)(intptr_t)self->fd));
-	for (waits = 0; waits < 10000 && !window_holds(WINDOW_LEFT); waits++)
-		usleep(100);
-	EXPECT_TRUE(window_holds(WINDOW_LEFT));
+	for (tries = 0; tries < 30; tries++) {
+		ASSERT_EQ(0, set_window("armed", "1"));
+		if (see_freezer(self->fd, &freezer))
+			break;
+		ASSERT_EQ(freezer, waitpid(freezer, &status, 0));
+		ASSERT_EQ(0, status);
+		ASSERT_EQ(0, session_thaw(self->fd));
+	}
+	ASSERT_GT(30, tries);
 	leave_record("meanwhile");
-	pthread_join(freezer, &ret);
-	EXPECT_EQ(NULL, ret);
+	ASSERT_EQ(freezer, waitpid(freezer, &status, 0));
+	EXPECT_EQ(0, status);
 	pin_to_cpu(0);
 
 	ASSERT_EQ(0, session_info(self->fd, &inf));
