@@ -4,9 +4,7 @@
 # The test machine tells the truth: statuses come through, splats are seen and
 # only splats, a dead or hanging machine is not a passed test, nothing is left.
 #
-# usage: test-vm [multi]
-#	multi: a thread of QEMU's for each CPU. It runs alone: beside two other guests a CPU of
-#	the debug kernel has lost its timer for good.
+# usage: test-vm
 set -uo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -61,32 +59,29 @@ dead_machine()
 	CMD='true' APPEND='init=/none rdinit=/none' expect 99 'No working init\|Kernel panic'
 }
 
-oops_told()
+# What to have the kernel say: see poke_again/splat.c. For the guest's shell.
+splat()
 {
-	VARIANT=debug CMD='echo PANIC >/sys/kernel/debug/provoke-crash/DIRECT' \
-		expect 99 'how the command ended: Kernel panic - not syncing: dumptest'
+	printf '! insmod "$BUILD/patched/poke_again/splat.ko" what=%s\n' "$1"
 }
 
-# No CPU is left with a translation of the old text: see poke_again.c.
-text_patched()
+oops_told()
 {
-	ACCEL=multi CMD="$BUILD/vm/patch-text 10" VARIANT=$1 expect 0 '^switched [0-9]* times$'
+	CMD=$(splat panic) \
+		expect 99 'how the command ended: Kernel panic - not syncing: asked for'
 }
 
 warning_seen()
 {
-	VARIANT=debug CMD='echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT; true' \
-		expect 99 'kernel splat on debug: WARNING: '
+	CMD=$(splat warn) expect 99 'kernel splat on patched: WARNING: '
 }
 
 # What a test causes on purpose is none; but it must be there, and all else must not.
 expected_seen()
 {
-	local cmd='echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT; true'
-	VARIANT=debug EXPECT=$'^WARNING: .*lkdtm\n' CMD=$cmd expect 0 '' &&
-		VARIANT=debug EXPECT='^WARNING: .*lkdtm_WARNING[+]' \
-			CMD="$cmd; ${cmd/WARNING/WARNING_MESSAGE}" \
-			expect 99 'splat on debug: WARNING: .*lkdtm_WARNING_MESSAGE' &&
+	EXPECT=$'^WARNING: .*splat_warn\n' CMD=$(splat warn) expect 0 '' &&
+		EXPECT='^WARNING: .*splat_warn[+]' CMD="$(splat warn); $(splat warn_again)" \
+			expect 99 'splat on patched: WARNING: .*splat_warn_again' &&
 		EXPECT='^WARNING: ' CMD=true expect 99 'did not say what was expected: ^WARNING: '
 }
 
@@ -199,12 +194,6 @@ make_reads_nothing()
 	[ -z "$target" ]
 }
 
-if [ "${1-}" = multi ]; then
-	tap_run "multi: text is patched while another CPU executes it" text_patched patched
-	tap_run "multi: and on the debug kernel" text_patched debug
-	tap_end
-	exit
-fi
 tap_run "the guest sees the host's files, its own /tmp and OUT; its status comes through" guest_view
 tap_run "a command without an end is stopped with status 124" time_out
 tap_run "a machine that dies gives 99" dead_machine
