@@ -379,8 +379,9 @@ TEST_F_TIMEOUT(duels, unclaim_munmap, 3600)
 		.check	= check_unclaim_munmap,
 		.windows = {
 			{ "left:perf_rb_seal", "right:perf_mmap_close" },
-			/* The last count of the event is about to go. */
-			{ "left:perf_rb_seal", "right:atomic_dec_and_mutex_lock" },
+			/* The last count of the event is about to go: an atomic_t, or a refcount_t. */
+			{ "left:perf_rb_seal", "right:atomic_dec_and_mutex_lock",
+			  "right:refcount_dec_and_mutex_lock" },
 		},
 	});
 }
@@ -521,7 +522,8 @@ TEST_F_TIMEOUT(duels, snapshot_munmap, 3600)
 		.windows = {
 			{ "left:perf_rb_reserved_ioctl", "right:perf_mmap_close" },
 			{ "left:ring_buffer_get", "right:perf_mmap_close" },
-			{ "left:ring_buffer_put", "right:atomic_dec_and_mutex_lock" },
+			{ "left:ring_buffer_put", "right:atomic_dec_and_mutex_lock",
+			  "right:refcount_dec_and_mutex_lock" },
 		},
 	});
 }

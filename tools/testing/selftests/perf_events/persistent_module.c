@@ -138,7 +138,9 @@ TEST_F(module, refused)
 	EXPECT_REFUSED(ENOENT, load("events=cpu-clock,"));
 	EXPECT_REFUSED(EINVAL, load("size=0x7fffffffffffffff"));
 	ASSERT_LT(0, unclaim(fd, 0, 0, "taken"));
-	EXPECT_REFUSED(EEXIST, load("name=taken"));
+	/* Linux 7 has EEXIST say that the module itself is there, and puts EBUSY in its place. */
+	EXPECT_EQ(-1, load("name=taken"));
+	EXPECT_TRUE(errno == EEXIST || errno == EBUSY);
 	EXPECT_LT(0, claim(fd));
 	close(fd);
 }
