@@ -394,10 +394,17 @@ class Kernel:
         for cpu in self.cpus:
             queue = per_cpu(self.prog['runqueues'], cpu)
             clock = max(clock, self.tried(queue.clock.value_) or 0)
-        timekeeper = self.prog['tk_core'].timekeeper
+        timekeeper = self.timekeeper()
         base = timekeeper.tkr_mono
         mono = base.base.value_() + (base.xtime_nsec.value_() >> base.shift.value_())
         return clock, mono, mono + timekeeper.offs_real.value_()
+
+    def timekeeper(self):
+        """That of the system's clocks. Newer kernels have others beside it."""
+        try:
+            return self.prog['tk_core'].timekeeper
+        except LookupError:
+            return self.prog['timekeeper_data'][0].timekeeper
 
     def log(self):
         records = self.tried(get_printk_records, self.prog) or []
