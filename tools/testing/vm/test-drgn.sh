@@ -226,7 +226,8 @@ names_program()
 	local file
 	file=$(file_of 512) || return 1
 	"$BASE_PERF" script -i "$file" -F comm,ip,sym,dso -G >"$OUT/text" 2>"$OUT/complaints"
-	grep -m1 -E "^ *looper +[0-9a-f]+ noploop \\($OUT/looper\\)" "$OUT/text" &&
+	# A newer perf gives its workload a name.
+	grep -m1 -E "^ *(looper|perf-noploop) +[0-9a-f]+ noploop \\($OUT/looper\\)" "$OUT/text" &&
 		"$BASE_PERF" script -i "$file" --show-mmap-events 2>/dev/null |
 			grep -F "<$(build_id "$OUT/looper")>" | grep -m1 -E "r-xp $OUT/looper$"
 }
