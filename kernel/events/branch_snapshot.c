@@ -35,7 +35,7 @@
  * The stack lies in memory of the PMU until the sample has been written, with preemption
  * disabled. On the way, interrupts and NMIs may take snapshots of their own. There need not
  * be memory for each: until the task returns to user space, they find the same stack; see
- * struct perf_branch_snapshot.
+ * struct perf_branch_snapshot. So it is whole, whatever sample_max_stack an event has.
  */
 #include <linux/perf_branch_snapshot.h>
 #include <linux/perf_event.h>
@@ -88,6 +88,22 @@ int perf_branch_snapshot_init(struct perf_event *event)
 	return pmu->prepare();
 }
 
+/*
+ * As perf_sample_save_brstack(), which cuts the stack itself to the event's sample_max_stack on
+ * newer kernels. A sample in an interrupt would find it cut, or make it longer than the record
+ * that was interrupted has room for.
+ */
+static void snapshot_put(struct perf_sample_data *data, struct perf_event *event,
+			 struct perf_branch_stack *stack)
+{
+	data->dyn_size += sizeof(stack->nr) + stack->nr * sizeof(stack->entries[0]);
+	if (branch_sample_hw_index(event))
+		data->dyn_size += sizeof(stack->hw_idx);
+	data->br_stack = stack;
+	data->br_stack_cntr = NULL;
+	data->sample_flags |= PERF_SAMPLE_BRANCH_STACK;
+}
+
 /**
  * perf_branch_snapshot_save - store a snapshot in the sample of a software event
  * @data: the sample
@@ -110,6 +126,6 @@ bool perf_branch_snapshot_save(struct perf_sample_data *data, struct perf_event 
 	task = READ_ONCE(event->ctx->task);
 	if (!task || task == current)
 		stack = pmu->take();
-	perf_sample_save_brstack(data, event, stack ?: &snapshot_none, NULL);
+	snapshot_put(data, event, stack ?: &snapshot_none);
 	return true;
 }
