@@ -68,10 +68,10 @@ boot()
 {
 	local log=$WORK.log
 	timeout "${TIMEOUT:-1400}" setpriv --pdeathsig KILL qemu-system-x86_64 -machine pc \
-		-cpu max -accel tcg,thread=single -m "$2" -smp 2,sockets=2 -nodefaults \
+		-cpu max,la57=off -accel tcg,thread=single -m "$2" -smp 2,sockets=2 -nodefaults \
 		-no-user-config -no-reboot -display none -monitor none -serial stdio -kernel "$1" \
 		-append "console=ttyS0 panic=-1 pmtmr=0x608 no_timer_check kunit.enable=1 \
-			kunit_shutdown=reboot" </dev/null |
+			kunit.autorun=1 kunit_shutdown=reboot" </dev/null |
 		tr -d '\r' | sed -uE 's/^\[ *[0-9.]+\] //' | tee "$log"
 	! grep -qE '^(BUG|WARNING|INFO|Kernel panic)\>' "$log" || exit 99
 	grep -qx 'reboot: machine restart' "$log" || exit 99
