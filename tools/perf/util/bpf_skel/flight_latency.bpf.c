@@ -67,10 +67,11 @@ struct thread_info___flight {
 	u32 cpu;
 } __attribute__((preserve_access_index));
 
+/* @on_cpu is an int in some kernels, an u8 in others: only what is unsigned can be widened. */
 struct task_struct___flight {
 	struct thread_info___flight thread_info;
 	unsigned int flags;
-	int on_cpu;
+	unsigned int on_cpu;
 	int exit_state;
 	pid_t pid;
 	pid_t tgid;
