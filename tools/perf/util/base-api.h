@@ -44,6 +44,8 @@
 
 #ifdef PERF_6_12
 
+#include "syscalltbl.h"
+
 /* Names of newer kernels */
 
 /* Header, number of bytes in use, compressed bytes */
@@ -288,6 +290,23 @@ static inline int sorting__set_up(struct evlist *evlist, struct perf_env *env __
 {
 	return setup_sorting(evlist);
 }
+
+/* Return: the number of a system call of this machine, -1, or -ENOMEM */
+#if defined(HAVE_SYSCALL_TABLE_SUPPORT) && defined(HAVE_LIBTRACEEVENT)
+#define HAVE_SYSCALL_NAMES
+
+static inline int syscall__number(const char *name)
+{
+	struct syscalltbl *table = syscalltbl__new();
+	int nr;
+
+	if (!table)
+		return -ENOMEM;
+	nr = syscalltbl__id(table, name);
+	syscalltbl__delete(table);
+	return nr;
+}
+#endif
 
 #define sample__chain(sample, cursor, evsel, al, max_stack)				\
 	sample__resolve_callchain(sample, cursor, NULL, evsel, al, max_stack)

@@ -9,10 +9,7 @@
 #include "terms.h"
 #include "triggers.h"
 #include "watch.h"
-#if defined(HAVE_SYSCALL_TABLE_SUPPORT) && defined(HAVE_LIBTRACEEVENT)
-#define HAVE_TABLE
-#include "../../syscalltbl.h"
-#endif
+#include "../../base-api.h"
 
 #include <linux/kernel.h>
 #include <linux/time64.h>
@@ -32,15 +29,12 @@ static const struct flight_term terms[] = {
 	{ NULL }
 };
 
-#ifdef HAVE_TABLE
+#ifdef HAVE_SYSCALL_NAMES
 static int find_nr(struct flight_trigger *t, struct flight_watch *w)
 {
-	struct syscalltbl *table = syscalltbl__new();
-
-	if (!table)
-		return -ENOMEM;
-	w->nr = syscalltbl__id(table, w->syscall);
-	syscalltbl__delete(table);
+	w->nr = syscall__number(w->syscall);
+	if (w->nr == -ENOMEM)
+		return w->nr;
 	if (w->nr < 0)
 		return flight_terms__refuse(t, "name=%s is no system call of this machine",
 					    w->syscall);
