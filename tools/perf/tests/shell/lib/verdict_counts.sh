@@ -74,7 +74,8 @@ counts_delays()
 	grep -q '^Tasks that waited for a CPU' "$TMP/queues"
 	perf verdict -i "$TMP/data" --run-queues --json >"$TMP/queues"
 	cp "$TMP/queues" "$(mktemp "$TMP/kept.XXXXXX")"
-	perf script -i "$TMP/data" --ns -G -F cpu,time,event,trace >"$TMP/lines" 2>"$TMP/said"
+	perf script -i "$TMP/data" --ns -G -F cpu,time,event,trace --show-task-events \
+		>"$TMP/lines" 2>"$TMP/said"
 	perf sched timehist -i "$TMP/data" --no-call-graph >"$TMP/timehist" 2>"$TMP/said"
 	python3 - "$TMP" <<-'END'
 		import json, re, sys
@@ -82,10 +83,11 @@ counts_delays()
 		tmp = sys.argv[1]
 		told = json.load(open(tmp + '/queues'))['run_queues']
 		head = re.compile(r' *\[(\d+)\] +(\d+)\.(\d+): +(\S+?): +(.*)$')
+		gone = re.compile(r'.*?(\d+)\.(\d+): +PERF_RECORD_EXIT\(\d+:(\d+)\)')
 		delays, taken, longest = Counter(), Counter(), Counter()
 		cpus, edges = Counter(), []
 		ready, on, running, last_wait, broken = {}, {}, {}, {}, set()
-		runs, known, racing = {}, set(), set()
+		runs, known, racing, exits = {}, set(), set(), {}
 		def add(tid, cpu, time):
 		    since, queue, preempted = ready.pop(tid)
 		    # A wakeup while the task still had the CPU is lost to perf sched timehist.
@@ -104,6 +106,9 @@ counts_delays()
 		        edges.append((since, queue, 1, 0))
 		        edges.append((time, queue, -1, 0))
 		for line in open(tmp + '/lines'):
+		    m = gone.match(line)
+		    if m:
+		        exits[int(m[3])] = int(m[1]) * 10 ** 6 + int(m[2]) // 1000
 		    m = head.match(line)
 		    if not m:
 		        continue
@@ -185,10 +190,12 @@ counts_delays()
 		unseen = []
 		for text in open(tmp + '/timehist', errors='replace'):
 		    m = line.match(text)
-		    # It forgets a task that exits, and does not know the name of what runs on.
-		    if not m or int(m[3]) in broken or re.search(r'\] +:\d+\[', text):
+		    if not m or int(m[3]) in broken:
 		        continue
 		    end = int(m[1]) * 10 ** 6 + int(m[2])
+		    # It forgets a task that exits. What runs on is new to it.
+		    if end >= exits.get(int(m[3]), end + 1):
+		        continue
 		    # Times are rounded to us.
 		    at = [(int(m[3]), end + us) for us in (0, -1, 1)]
 		    wait = [runs[run] for run in at if run in runs]
