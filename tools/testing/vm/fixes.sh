@@ -338,6 +338,35 @@ kallsyms_is_searched_again()
 	[ "$read" -gt $((size * 3 / 2)) ]
 }
 
+# "perf machine: Put the symbol of a BPF program at its address": two programs at once
+ksymbol_is_misplaced()
+{
+	# shellcheck disable=SC2016 # for the inner shell
+	"$PERF" record -q -a -e cpu-clock -F 999 -o programs -- bash -c '
+		. "$0"
+		run_bpf 1 &
+		run_bpf 2
+		wait' "$TOP/tools/perf/tests/shell/lib/flight.sh" >log 2>&1 || { cat log; return 2; }
+	"$PERF" script -i programs --show-bpf-events >events 2>log || { cat log; return 2; }
+	"$PERF" script -i programs -F ip,sym >samples 2>log || { cat log; return 2; }
+	python3 - <<'PYTHON'
+import re, sys
+at = re.findall(r"KSYMBOL addr (\w+) len (\d+) type 1 flags 0x0 name \w+_flight_prog",
+                open("events").read())
+ranges = [range(int(addr, 16), int(addr, 16) + int(size)) for addr, size in at]
+samples = named = 0
+for line in open("samples"):
+    ip, _, name = line.strip().partition(" ")
+    if any(int(ip, 16) in r for r in ranges):
+        samples += 1
+        named += name.endswith("_flight_prog")
+print(f"{len(ranges)} programs, {named} of {samples} samples have their names")
+if len(ranges) != 2 or samples < 20:
+    sys.exit(2)
+sys.exit(named == samples)
+PYTHON
+}
+
 # "perf tools: Describe the other cgroups if one is removed": a look at the third one fails, as
 # if it was removed after its name was read.
 removed_cgroup_ends_walk()
@@ -468,6 +497,7 @@ fi
 	build_id_overruns_stack cpu_beyond_table trace_reads_no_file \
 	lock_without_kernel_map timehist_without_functions side_band_waits \
 	kallsyms_is_read_again kallsyms_is_searched_again removed_cgroup_ends_walk \
+	ksymbol_is_misplaced \
 	worse_alias_is_chosen debug_file_kills_report instructions_are_always_read \
 	addresses_are_always_looked_up libraries_are_not_optimized "${of_newer[@]}"
 for reproducer; do
