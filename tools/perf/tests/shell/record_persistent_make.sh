@@ -100,7 +100,7 @@ failed_replace_keeps_the_old()
 	local id
 
 	id=$(cat $PERSISTENT_SYSFS/sessions/tm/id)
-	fails 1 . perf record -P tm --replace -e cpu-clock -C 0,4095
+	fails 1 'CPU 4095 is not online' perf record -P tm --replace -e cpu-clock -C 0,4095
 	[ "$(cat $PERSISTENT_SYSFS/sessions/tm/id)" = "$id" ]
 }
 
@@ -154,7 +154,7 @@ all_or_nothing()
 
 	[ -w $online ] || { echo "CPU 1 cannot go offline"; return 1; }
 	echo 0 >$online
-	fails 1 . perf record -P tn -e cpu-clock -C 0,1 || rc=1
+	fails 1 'CPU 1 is not online' perf record -P tn -e cpu-clock -C 0,1 || rc=1
 	echo 1 >$online
 	[ $rc = 0 ]
 	lacks tn sessions
@@ -176,7 +176,7 @@ adds_a_cpu()
 	has '^ *1 +1 +1 +512 .*cpu-clock' perf ctl -i th
 	taskset -c 1 perf test -w noploop 1
 	perf record -e persistent/th/ -N -o "$TMP/th" 2>/dev/null
-	has '^ *perf .*001' perf script -i "$TMP/th" -F comm,cpu
+	has '^ *perf(-noploop)? .*001' perf script -i "$TMP/th" -F comm,cpu
 	perf ctl -d th
 }
 
@@ -194,7 +194,8 @@ bursts_keep_the_side_band()
 	d = json.load(open(sys.argv[1]))["events"]
 	print(d)
 	assert any(e["wrapped"] for e in d if not e["sideband"])
-	assert not any(e["wrapped"] for e in d if e["sideband"])
+	# On a CPU where nothing was started it is empty.
+	assert not any(e["wrapped"] for e in d if e["sideband"] and "oldest" in e)
 	EOF
 	perf record -e persistent/tb/ -N -o "$TMP/tb" 2>/dev/null
 	has 'COMM exec: early-bird' perf script -i "$TMP/tb" --show-task-events

@@ -254,6 +254,30 @@ static void maker__config_attr(struct maker *m, struct evsel *evsel)
 	attr->build_id	= perf_can_record_build_id();
 }
 
+/* Linux 7.3 leaves out the CPUs of -C that are not online. A session has each of them. */
+static int maker__check_cpus(struct maker *m)
+{
+	struct perf_cpu_map *online;
+	struct perf_cpu cpu;
+	int idx, err = 0;
+
+	if (!m->opts->target.cpu_list)
+		return 0;
+
+	online = perf_cpu_map__new_online_cpus();
+	if (!online)
+		return -ENOMEM;
+	perf_cpu_map__for_each_cpu(cpu, idx, evlist__core(m->evlist)->user_requested_cpus) {
+		if (!perf_cpu_map__has(online, cpu)) {
+			pr_err("CPU %d is not online.\n", cpu.cpu);
+			err = -ENODEV;
+			break;
+		}
+	}
+	perf_cpu_map__put(online);
+	return err;
+}
+
 static int maker__config(struct maker *m)
 {
 	struct evlist *evlist = m->evlist;
@@ -276,6 +300,8 @@ static int maker__config(struct maker *m)
 			pr_err("No such CPUs: %s\n", opts->target.cpu_list);
 		return -EINVAL;
 	}
+	if (maker__check_cpus(m))
+		return -EINVAL;
 
 	m->sideband = evlist__findnew_tracking_event(evlist, /*system_wide=*/!m->tasks);
 	if (!m->sideband)
