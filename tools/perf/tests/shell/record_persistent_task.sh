@@ -68,7 +68,8 @@ is_a_post_mortem()
 	grep -q 'task, buffer 1: samples: .* task gone' "$TMP/log"
 	other_perf report -i "$TMP/d" --stdio --no-children --sort comm,sym >"$TMP/report" 2>&1
 	head -n 30 "$TMP/report"
-	grep -qE '^ *[0-9.]+% +perf +\[\.\] noploop' "$TMP/report"
+	# perf of Linux 7.3 gives the workload a name of its own.
+	grep -qE '^ *[0-9.]+% +perf(-noploop)? +\[\.\] noploop' "$TMP/report"
 	# Of that task, and of no other.
 	other_perf script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort | uniq -c
 	[ "$(other_perf script -i "$TMP/d" -F pid 2>/dev/null | tr -d ' ' | sort -u)" = "$pid" ]
