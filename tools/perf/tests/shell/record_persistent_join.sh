@@ -50,7 +50,7 @@ records_there()
 	taskset -c 1 perf test -w noploop 1
 	taskset -c 1 "$TMP/late-cpu"
 	perf record -e persistent/ja/ -N -o "$TMP/ja" 2>/dev/null
-	has '^ *perf .*001.*cpu-clock' perf script -i "$TMP/ja" -F comm,cpu,event
+	has '^ *perf(-noploop)? .*001.*cpu-clock' perf script -i "$TMP/ja" -F comm,cpu,event
 	# Stock perf reads it, with the names that the side-band gave.
 	other_perf script -i "$TMP/ja" --show-mmap-events >"$TMP/script" 2>/dev/null
 	grep -q '^ *late-cpu .*\[001\].*MMAP2.*/late-cpu' "$TMP/script"
