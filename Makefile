@@ -12,7 +12,7 @@ export TOP := $(CURDIR)
 help:
 	@sed -n 's/^#: //p' Makefile
 
-#: BASE=7.3 is for that series of kernels in place of 6.12. Not all tests were run there yet.
+#: BASE=7.3 is for that series of kernels in place of 6.12.
 #: make run      set-up, build, then the main job in the VM: a story with a report at its end
 run: set-up
 	@$(VM)/build.sh all patched

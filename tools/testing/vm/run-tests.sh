@@ -22,9 +22,8 @@
 # leak) counts against all of them, by their names.
 #
 # Jobs start in the order of the list, as long as there is room: ROOM places. A job
-# takes one place for each half of a CPU that it keeps busy (see "weight"). There are two places
-# more than the two CPUs have halves: jobs also wait, and with one more kept a sixth of the CPUs
-# idle.
+# takes one place for each half of a CPU that it keeps busy (see "weight"). There are three places
+# more than the two CPUs have halves: jobs also wait. With two more, a tenth of the CPUs was idle.
 #
 # No verdict depends on how busy the machine is: each time-out, those within the
 # suites too, is SLACK times what an idle machine needs at most. It ends what hangs,
@@ -36,7 +35,7 @@ set -euo pipefail
 LOGS=$BUILD/test
 ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
-ROOM=6
+ROOM=7
 export SLACK=${SLACK:-5}
 passed=0 failed=0 skipped=0
 # Of a suite, by its name
