@@ -93,8 +93,11 @@ soft_lockup()
 	end 1
 }
 
+# Linux 6.12 does not say which CPU found it.
 hard_lockup()
 {
+	local told
+
 	sets kernel.watchdog_thresh=1 kernel.soft_watchdog=0 kernel.nmi_watchdog=1 \
 		kernel.watchdog=1
 	start hard lockup
@@ -103,7 +106,8 @@ hard_lockup()
 	stall short irqs 300
 	quiet
 	stall_until_hit lockup spinner irqs 5000
-	grep -q '"reason": "watchdog: Watchdog detected hard LOCKUP on cpu 1"' "$DUMP.json"
+	told=$(dmesg | grep -oE 'watchdog: (CPU0: )?Watchdog detected hard LOCKUP on cpu 1$')
+	[ "$(json "$DUMP" reason)" = "$(tail -n 1 <<<"$told")" ]
 	end 1
 }
 

@@ -91,7 +91,7 @@ static const struct report {
 	}, {
 		.ops	 = &flight_trigger_lockup,
 		.regex	 =
-"^(NMI )?watchdog: (BUG: soft lockup - CPU#[0-9]+ stuck for ([0-9]+)s! \\[(.{1,15}):([0-9]+)\\]|Watchdog detected hard LOCKUP on cpu [0-9]+)",
+"^(NMI )?watchdog: (BUG: soft lockup - CPU#[0-9]+ stuck for ([0-9]+)s! \\[(.{1,15}):([0-9]+)\\]|(CPU[0-9]+: )?Watchdog detected hard LOCKUP on cpu [0-9]+)",
 		.pid	 = 5,
 		.comm	 = 4,
 		.value	 = 3,
