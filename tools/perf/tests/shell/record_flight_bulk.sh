@@ -16,7 +16,7 @@ elif command -v valgrind >/dev/null; then
 	valgrind -q --error-exitcode=9 --freelist-vol=1000000 \
 		"$(command -v perf)" test -F -v "$TEST" 2>&1 | tee "$LOG"
 	# Not a word of valgrind's, whose lines begin with its pid.
-	if grep -q '^==' "$LOG"; then
+	if grep -qE '^==[0-9]+==' "$LOG"; then
 		exit 1
 	fi
 else
