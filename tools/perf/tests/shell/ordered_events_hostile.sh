@@ -38,7 +38,8 @@ print()
 		-i broken >"$2.out" 2>"$2.err" </dev/null || status=$?
 }
 
-# break_file SEED FILE: damage it, in a way that the seed decides, or that is "short"
+# break_file SEED|short FILE [TYPE]: damage it, in a way that the seed decides, or by a record
+# of that type without a sample_id, with the rest of a sample as a comm
 break_file()
 {
 	python3 - "$@" <<-'END'
@@ -51,9 +52,8 @@ break_file()
 	    random.seed(int(sys.argv[1]))
 	    kind = random.randrange(5)
 	if kind == -1:
-	    # an exit without a sample_id, and the rest of a sample as a comm
 	    at = data.find(struct.pack('<IHH', 9, 2, 56), len(data) // 2)
-	    struct.pack_into('<IHH', data, at, 4, 0, 8)
+	    struct.pack_into('<IHH', data, at, int(sys.argv[3]), 0, 8)
 	    struct.pack_into('<IHH', data, at + 8, 3, 0, 48)
 	elif kind == 0:
 	    del data[random.randrange(len(data)):]
@@ -138,17 +138,34 @@ check()
 	checked=$((checked + 1))
 }
 
-# The base reads in front of it, which a sanitizer shows.
-for form in file pipe; do
-	"$PERF" bench internals ordered-events -o broken -f "$form" -c 6 -r 10 -n 20 -p 3 >/dev/null
-	break_file short broken
+# is_refused FORM TYPE: a record without room for its sample_id. The base of 6.12 reads in front
+# of it, which a sanitizer shows. That of 7.3 skips records that are smaller than their type.
+is_refused()
+{
+	local base_status
+
+	"$PERF" bench internals ordered-events -o broken -f "$1" -c 6 -r 10 -n 20 -p 3 >/dev/null
+	break_file short broken "$2"
+	print "$BASE_PERF" base
+	base_status=$status
 	print "$PERF" own
-	if [ "$status" = 0 ] || died "$status" || ! grep -q "Can't parse sample" own.err; then
+	if grep -q "($2) event size 8 too small (min [0-9]*), skipping" base.err; then
+		[ "$base_status$status" = 00 ] && cmp base.out own.out && cmp base.err own.err
+	else
+		[ "$status" != 0 ] && ! died "$status" &&
+			grep -qE "[Cc]an't parse (SWITCH \(14\) )?sample, err = -14" own.err
+	fi || {
 		tail -n 20 own.err
-		echo "status $status: $form, a record without room for its sample_id"
+		echo "status $status: $1, type $2, a record without room for its sample_id"
 		exit 1
-	fi
+	}
 	rm -rf broken
+}
+
+# PERF_RECORD_EXIT, and PERF_RECORD_SWITCH, which is no more than a header
+for form in file pipe; do
+	is_refused "$form" 4
+	is_refused "$form" 14
 done
 
 for form in file pipe dir; do
