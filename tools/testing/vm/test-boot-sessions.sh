@@ -77,6 +77,14 @@ records_from_boot()
 		grep -q context-switches /tmp/boot.txt && grep -q cpu-clock /tmp/boot.txt
 }
 
+# tells_of_check FILE STATUS ADDRESS: a record has them. That of Linux 7.3 has an array that
+# libtraceevent 1.7 cannot print: perf script prints its fields as they are, in decimal.
+tells_of_check()
+{
+	grep "mce_record.*${2#0x}.*${3#0x}" "$1" ||
+		grep "mce_record.* status=$(printf %u "$2") addr=$(printf %u "$3") " "$1"
+}
+
 # It is asked for again until it is there: the monitor may not get what it is told. A
 # second one that finds the first says so in its status (d4).
 machine_check_is_read()
@@ -88,10 +96,12 @@ machine_check_is_read()
 		sleep 2
 		timeout 300 perf record -q -e persistent/mce_record/ -N -o /tmp/mce.data || return 1
 		timeout 300 perf script -i /tmp/mce.data -F cpu,event,trace >/tmp/mce.txt
-		if grep 'mce_record.*[9d]400000000000000.*12340' /tmp/mce.txt; then
+		if tells_of_check /tmp/mce.txt 0x9400000000000000 0x12340 ||
+		   tells_of_check /tmp/mce.txt 0xd400000000000000 0x12340; then
 			return 0
 		fi
 	done
+	tail -n 3 /tmp/mce.txt
 	dmesg | grep -i mce
 	return 1
 }
@@ -100,7 +110,8 @@ early_machine_check_is_read()
 {
 	timeout 300 perf record -q -e persistent/mce_record/ -N -o /tmp/early.data || return 1
 	timeout 300 perf script -i /tmp/early.data -F cpu,event,trace >/tmp/early.txt
-	if ! grep 'mce_record.*9400000000000000.*56780' /tmp/early.txt; then
+	if ! tells_of_check /tmp/early.txt 0x9400000000000000 0x56780; then
+		tail -n 3 /tmp/early.txt
 		dmesg | grep -i mce
 		return 1
 	fi
