@@ -218,11 +218,45 @@ is_same_death()
 		is_told_alike image.data "$1.data"
 }
 
+# Linux 7.3 has another name in VMCOREINFO for what tells that a page is not the first of an
+# allocation. A makedumpfile that does not know it, as 1.7.2, takes the second page for one of a
+# user: level 8 leaves it out. A core file has it all the same, as it is not worth a segment.
+knows_the_kernels_pages()
+{
+	local name
+	name=$(grep -a -o -m1 'OFFSET(page\.compound_[a-z]*)=' "$OUT/dump.vmcore" | head -n1)
+	[ -n "$name" ] && grep -aqF "$name" "$(command -v makedumpfile)"
+}
+
+# again FILE: as it was saved, but for level 8
+again()
+{
+	local option to=$OUT/kernel.${1#dump.}
+	if [ "$1" = dump.flat ]; then
+		makedumpfile -F -l -d 23 "$OUT/dump.vmcore" >"$to"
+		return
+	fi
+	for option in "${!COMPRESSION[@]}"; do
+		if [ "$1" = "dump.${COMPRESSION[$option]}" ]; then
+			makedumpfile "-$option" -d 23 "$OUT/dump.vmcore" "$to"
+			return
+		fi
+	done
+}
+
 # Of all dumps, as of the vmcore
 is_same_plain()
 {
-	recovered_plain "$1" && cmp "$OUT/dump.vmcore.plain" "$OUT/$1.plain" &&
-		is_told_alike dump.vmcore.plain "$1.plain"
+	local file=$1
+	case $1 in
+	dump.zlib|dump.lzo|dump.snappy|dump.zstd|dump.flat)
+		if ! knows_the_kernels_pages; then
+			again "$1" || return 1
+			file=kernel.${1#dump.}
+		fi ;;
+	esac
+	recovered_plain "$file" && cmp "$OUT/dump.vmcore.plain" "$OUT/$file.plain" &&
+		is_told_alike dump.vmcore.plain "$file.plain"
 }
 
 # The root is where VMCOREINFO says, and leads to the sessions that had not ended.
@@ -315,11 +349,11 @@ if [ "${1-}" = guest ]; then
 else
 	OUT=${OUT:-$BUILD/out/kdump}
 	export OUT TIMEOUT=${TIMEOUT:-$((200 * ${SLACK:-5}))}
-	rm -f "$OUT"/{dump,image,memory}*
+	rm -f "$OUT"/{dump,kernel,image,memory}*
 	# The plan comes at the end, with the tests on the host.
 	(host) | grep -v '^1\.\.' || exit 1
 	read -r TAP_N TAP_BAD <"$OUT/count"
 	reads || exit 1
 	# More than 1 GB
-	rm -f "$OUT"/{dump,memory}*
+	rm -f "$OUT"/{dump,kernel,memory}*
 fi
