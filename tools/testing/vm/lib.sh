@@ -83,6 +83,17 @@ run_logged()
 	say "$label: done in $((SECONDS - start)) s"
 }
 
+# eventually SECONDS COMMAND...: waits until a command succeeds
+eventually()
+{
+	local tries
+	for ((tries = $1 * 5; tries > 0; tries--)); do
+		! "${@:2}" || return 0
+		sleep 0.2
+	done
+	return 1
+}
+
 # qmp_answers COMMAND...: each the name of a QMP command, and its arguments; the socket is
 # $OUT/qmp
 qmp_answers()

@@ -253,17 +253,6 @@ is_refused_to_others()
 	read_image box.0 1 && grep -x 'state dead' /tmp/text
 }
 
-# Waits up to 20 s until a command succeeds.
-eventually()
-{
-	local tries
-	for ((tries = 0; tries < 200; tries++)); do
-		! "$@" || return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 is_gone()
 {
 	! kill -0 "$1" 2>/dev/null
@@ -285,8 +274,8 @@ notes_end_with_session()
 	local pid
 	as_unit perf-flight-note@.service perf data note --every 1 brief >/tmp/every 2>&1 &
 	pid=$!
-	if ! eventually grep -q 'stored [1-9][0-9]* bytes with session brief' /tmp/every ||
-	   ! perf ctl -d brief || ! eventually is_gone $pid || ! wait $pid ||
+	if ! eventually 20 grep -q 'stored [1-9][0-9]* bytes with session brief' /tmp/every ||
+	   ! perf ctl -d brief || ! eventually 20 is_gone $pid || ! wait $pid ||
 	   ! grep -x 'Session brief has ended.' /tmp/every; then
 		cat /tmp/every
 		kill $pid 2>/dev/null
@@ -691,7 +680,7 @@ death_7()
 {
 	watch_death
 	"$SELFTESTS/blackbox_late" box >/tmp/late 2>&1 &
-	eventually grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
+	eventually 20 grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
 	echo $BASHPID >/sys/fs/cgroup/older-than-session/cgroup.procs
 	start_load 7 0
 	# Each line of the panic takes so many ms.

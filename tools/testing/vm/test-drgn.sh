@@ -31,17 +31,6 @@ FREEZE_ON=/proc/sys/kernel/perf_persistent_freeze
 # No ACPI tells the guest where to put the address of VMCOREINFO.
 PARAMS="panic=0 qemu_fw_cfg.ioport=12@0x510:0:1:4"
 
-# eventually SECONDS COMMAND...: waits until a command succeeds
-eventually()
-{
-	local tries
-	for ((tries = $1 * 5; tries > 0; tries--)); do
-		! "${@:2}" || return 0
-		sleep 0.2
-	done
-	return 1
-}
-
 has_sessions()
 {
 	[[ $VARIANT != base* ]]

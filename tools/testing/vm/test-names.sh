@@ -37,7 +37,7 @@ start_recorder()
 {
 	perf record -M 16M -e persistent/box/ -o "/tmp/$1.data" >"/tmp/$1.said" 2>&1 &
 	RECORDER=$!
-	eventually keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
+	eventually 20 keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
 }
 
 starts_recorder()
@@ -61,7 +61,7 @@ dies_with_recorder()
 		files=$(ls -l "/proc/$RECORDER/fd")
 		grep -c eventfd <<<"$files" || return
 		kill -$signal "$RECORDER"
-		eventually is_gone "$KEEPER" || return
+		eventually 20 is_gone "$KEEPER" || return
 	done
 }
 
@@ -71,8 +71,8 @@ survives_keeper()
 	start_recorder alone || return
 	kill -KILL "$KEEPER"
 	sleep 1
-	kill -USR1 "$RECORDER" && eventually grep 'dump /tmp/alone.data' /tmp/alone.said &&
-		kill -INT "$RECORDER" && eventually is_gone "$RECORDER"
+	kill -USR1 "$RECORDER" && eventually 20 grep 'dump /tmp/alone.data' /tmp/alone.said &&
+		kill -INT "$RECORDER" && eventually 20 is_gone "$RECORDER"
 }
 
 # keeps_session: of the recorder's children, one has the session "other" open
@@ -100,10 +100,10 @@ keeps_another()
 	perf record -M 16M -e persistent/other/ -o /tmp/other.data >/tmp/other.said 2>&1 &
 	RECORDER=$!
 	echo $RECORDER >/tmp/other.pid
-	eventually keeps_session || { cat /tmp/other.said; return 1; }
+	eventually 20 keeps_session || { cat /tmp/other.said; return 1; }
 	id=$(cat $DEVICE/sessions/other/id) keeper=$KEEPER
 	make_other --replace && [ "$(cat $DEVICE/sessions/other/id)" != "$id" ] || return
-	eventually keeps_session || { cat /tmp/other.said; return 1; }
+	eventually 20 keeps_session || { cat /tmp/other.said; return 1; }
 	[ "$KEEPER" = "$keeper" ] && grep "session 'other' was replaced" /tmp/other.said
 }
 
@@ -116,7 +116,7 @@ notes_added_events()
 	grep "session 'other' got 1 events more" /tmp/other.said || return
 	KEEPER=$(pgrep -P "$(cat /tmp/other.pid)" | head -n1)
 	kill -KILL "$(cat /tmp/other.pid)"
-	[ -n "$KEEPER" ] && eventually is_gone "$KEEPER" && taskset 1 /bin/true
+	[ -n "$KEEPER" ] && eventually 20 is_gone "$KEEPER" && taskset 1 /bin/true
 }
 
 # Its /proc has other pids, and would replace what is right.
@@ -126,13 +126,13 @@ is_not_in_container()
 	unshare --pid --fork --mount-proc perf record -M 16M -e persistent/box/ \
 		-o /tmp/container.data >/tmp/container.said 2>&1 &
 	unshare=$!
-	eventually grep -q 'flight recorder [0-9]' /tmp/container.said ||
+	eventually 20 grep -q 'flight recorder [0-9]' /tmp/container.said ||
 		{ cat /tmp/container.said; return 1; }
 	RECORDER=$(pgrep -P $unshare)
 	# Another child writes what is auxiliary.
 	sleep 5
 	! keeps_notes "$RECORDER" || return
-	kill -INT "$RECORDER" && eventually is_gone $unshare
+	kill -INT "$RECORDER" && eventually 20 is_gone $unshare
 }
 
 boot_1()

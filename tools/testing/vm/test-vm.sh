@@ -59,9 +59,10 @@ dead_machine()
 	CMD='true' APPEND='init=/none rdinit=/none' expect 99 'No working init\|Kernel panic'
 }
 
-# What to have the kernel say: see poke_again/splat.c. For the guest's shell.
+# What to have the kernel say: see poke_again/splat.c.
 splat()
 {
+	# shellcheck disable=SC2016 # for the guest's shell
 	printf '! insmod "$BUILD/patched/poke_again/splat.ko" what=%s\n' "$1"
 }
 

@@ -168,7 +168,7 @@ death()
 	if (($1 % 2)); then
 		perf record -q -P noted --reserve box -m 16K -e task:task_rename -C 0
 		"$SELFTESTS/blackbox_churn" box noted >/tmp/churn 2>&1 &
-		eventually grep -q churning /tmp/churn
+		eventually 20 grep -q churning /tmp/churn
 	fi
 	RANDOM=$((SEED * 2000 + $1))
 	sleep "0.$((RANDOM % 90 + 10))"
