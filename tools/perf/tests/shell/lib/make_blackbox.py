@@ -20,6 +20,12 @@ PLACES = {'life': 1024, 'death': 2048, 'tasks': 4096, 'sessions': 8192, 'buffers
           'events': 16384, 'heap': 65536, 'notes': 65536}
 ENTRIES = {'sessions': 128, 'buffers': 96, 'events': 512}
 
+# Of a scattered image
+ROOT = 0x10000
+LINKS = 3072
+LINEAR_MAP = 0xffff888000000000
+KINDS = {'session': 1, 'events': 2, 'notes': 3}
+
 
 def text(value, size):
     return value.encode().ljust(size, b'\0')
@@ -133,6 +139,73 @@ class Image:
         return self.bytes
 
 
+class Memory:
+    """The image as it is in the kernel's memory: parts, linked by physical addresses."""
+
+    def __init__(self, args):
+        self.image = Image(args)
+        self.image.make()
+        self.bytes = bytearray(ROOT + PAGE)
+        self.parts = {}
+
+    def put(self, data):
+        phys = len(self.bytes)
+        self.bytes += data + bytes(-len(data) % PAGE)
+        return phys
+
+    def pages(self, pos, size, base=0):
+        """Copy pages of the image. Return: their addresses."""
+        return b''.join(struct.pack('=Q', base + self.put(self.image.bytes[p:p + PAGE]))
+                        for p in range(pos, pos + size, PAGE))
+
+    def part(self, kind, number, session, links, body):
+        """links: next, events, notes"""
+        phys = len(self.bytes)
+        self.parts[f'{kind}:{number}'] = phys
+        return self.put(struct.pack('=8sQII5Q', b'PERFPART', phys, KINDS[kind], session, *links,
+                                    0) + body)
+
+    def body(self, kind, number):
+        pos = PLACES[kind] + number * ENTRIES[kind]
+        return self.image.bytes[pos + 8:pos + ENTRIES[kind]]
+
+    def member(self, number):
+        event, buf = self.body('events', number), self.body('buffers', number)
+        cpu, flags, rb, page, data, size = struct.unpack_from('=iIQQQQ', buf)
+        rb = self.put(self.image.bytes[rb:rb + PAGE])
+        page, = struct.unpack('=Q', self.pages(page, PAGE))
+        data = self.put(self.pages(data, size, LINEAR_MAP))
+        struct.pack_into('=iIQQQQ', buf, 0, cpu, flags | 2, rb, page, data, size)
+        event[8:16] = bytes(8)
+        return entry(event) + entry(buf)
+
+    def session(self, number, link):
+        """Each event in a part of its own, the newest first"""
+        body = self.body('sessions', number)
+        notes, events = struct.unpack_from('=Q', body, 32)[0], 0
+        notes = self.part('notes', number, number + 1, (0, 0, 0, 0), self.pages(notes, SLOT))
+        for i in (2 * number, 2 * number + 1):
+            member = self.member(i)
+            events = self.part('events', i, number + 1, (events, 0, 0, 0), member)
+        body[32:48] = bytes(16)
+        return self.part('session', number, number + 1, (link, events, notes, 0), entry(body))
+
+    def make(self):
+        root, link = self.image.bytes[:PAGE], 0
+        for number in range(self.image.nr['sessions']):
+            link = self.session(number, link)
+        struct.pack_into('=4Q', root, 16, ROOT, PAGE, 0, 0)
+        struct.pack_into('=3I', root, 204, 0, 0, 0)
+        struct.pack_into('=QI', root, 384, LINEAR_MAP, 1)
+        struct.pack_into('=I', root, 508, zlib.crc32(root[:508]))
+        tasks, = struct.unpack('=Q', self.pages(PLACES['tasks'], PAGE))
+        struct.pack_into('=QQ', root, LINKS, link, tasks)
+        self.bytes[ROOT:ROOT + PAGE] = root
+        for name in self.image.args.lose:
+            self.bytes[self.parts[name]:self.parts[name] + PAGE] = bytes(PAGE)
+        return self.bytes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--size', type=int, default=256 * 1024)
@@ -152,7 +225,12 @@ def main():
     parser.add_argument('--damage', action='store_true')
     parser.add_argument('--flip', action='append', default=[], metavar='KIND:NUMBER',
                         help='flip a bit of an entry; notes:0 are those of the first session')
-    sys.stdout.buffer.write(Image(parser.parse_args()).make())
+    parser.add_argument('--scatter', action='store_true',
+                        help='a memory from physical address 0, with a scattered image')
+    parser.add_argument('--lose', action='append', default=[], metavar='KIND:NUMBER',
+                        help='zero a part of the scattered image')
+    args = parser.parse_args()
+    sys.stdout.buffer.write((Memory if args.scatter else Image)(args).make())
 
 
 main()
