@@ -1102,6 +1102,84 @@ static int check_hostile_parts(struct box *box, void *bytes, bool backward)
 	return TEST_OK;
 }
 
+/* What is counted as damaged of a session, and of its image */
+struct damage {
+	u32	events;
+	u32	notes;
+	u32	image;
+};
+
+static int expect_damage(const void *memory, const struct damage *expected)
+{
+	struct blackbox_session s = {};
+	struct blackbox_find find;
+
+	TEST_ASSERT_EQUAL("search", 0, blackbox_find__init(&find, memory, SCATTERED_MEMORY, NULL));
+	TEST_ASSERT_EQUAL("images", 1, (int)find.nr);
+	TEST_ASSERT_EQUAL("image", (int)expected->image, (int)find.images[0].damaged);
+	/* Without its part there is no session. */
+	TEST_ASSERT_EQUAL("session", (expected->image ? -ENOENT : 0),
+			  blackbox_session__init(&s, &find.images[0], 0));
+	TEST_ASSERT_EQUAL("events", (int)expected->events, (int)s.events_bad);
+	TEST_ASSERT_EQUAL("notes", (int)expected->notes, (int)s.notes_bad);
+	TEST_ASSERT_EQUAL("buffers", 0, (int)s.buffers_bad);
+	blackbox_session__exit(&s);
+	blackbox_find__exit(&find);
+	return TEST_OK;
+}
+
+/* More pages than one part has, and the next part is missing: they are not used. */
+static int check_cut_slot(void *memory, struct perf_blackbox_part *part)
+{
+	const struct damage expected = { .notes = 1 };
+	u8 saved[BOX_PAGE];
+	u64 *pages = (void *)(part + 1);
+
+	memcpy(saved, part, sizeof(saved));
+	for (size_t i = 0; i < (BOX_PAGE - sizeof(*part)) / sizeof(*pages); i++)
+		pages[i] = pages[i] ?: BOX_PAGE;
+	TEST_ASSERT_EQUAL("a full part", TEST_OK, expect_damage(memory, &(struct damage) {}));
+	part->next = BOX_PAGE;
+	TEST_ASSERT_EQUAL("a cut slot", TEST_OK, expect_damage(memory, &expected));
+	memcpy(part, saved, sizeof(saved));
+	return TEST_OK;
+}
+
+/* A part that is missing is told, whatever leads to it. */
+static int check_broken_links(struct box *box, void *bytes, bool backward)
+{
+	static const struct damage expected[] = {
+		[PERF_BLACKBOX_PART_SESSION]	= { .image = 1 },
+		[PERF_BLACKBOX_PART_EVENTS]	= { .events = 1 },
+		[PERF_BLACKBOX_PART_NOTES]	= { .notes = 1 },
+	};
+	void *memory = new_bytes(SCATTERED_MEMORY);
+	struct perf_blackbox_part *part;
+	u8 saved[BOX_PAGE];
+	int nr = 0;
+
+	if (!memory)
+		return TEST_FAIL;
+	put_scattered_box(box, bytes, backward);
+	box__scatter(box, memory);
+	TEST_ASSERT_EQUAL("nothing", TEST_OK, expect_damage(memory, &(struct damage) {}));
+	for (u64 pos = 0; (part = next_part(memory, &pos));) {
+		u32 kind = part->kind;
+
+		nr++;
+		memcpy(saved, part, sizeof(saved));
+		memset(part, 0, sizeof(saved));
+		TEST_ASSERT_EQUAL("a part", TEST_OK, expect_damage(memory, &expected[kind]));
+		memcpy(part, saved, sizeof(saved));
+		if (kind == PERF_BLACKBOX_PART_NOTES &&
+		    check_cut_slot(memory, part) != TEST_OK)
+			return TEST_FAIL;
+	}
+	TEST_ASSERT_EQUAL("parts", 5, nr);
+	free(memory);
+	return TEST_OK;
+}
+
 /* Entries of a later kernel are larger: there is nothing to read, but it is told why. */
 static int check_other_entries(struct box *box, void *bytes, bool backward)
 {
@@ -1127,7 +1205,7 @@ static int check_other_entries(struct box *box, void *bytes, bool backward)
 static int test__scattered(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
 	return with_both(check_scattered) ?: with_both(check_hostile_parts) ?:
-	       with_both(check_other_entries);
+	       with_both(check_broken_links) ?: with_both(check_other_entries);
 }
 
 static int check_foreign(struct box *box, void *bytes, bool backward)

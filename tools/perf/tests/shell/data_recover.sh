@@ -228,6 +228,61 @@ test_dumps()
 	rm flat* memory out* short kdump
 }
 
+# missing PATTERN PART...: without these parts it says this, and writes a recording nevertheless
+missing()
+{
+	"$MAKE" --scatter --sessions one,two --size 524288 "${@:2}" >memory
+	says "$1" perf data recover -f -o out memory
+}
+
+# The sessions of the kernel's memory: whatever leads to a part that is missing, it is told.
+test_scattered()
+{
+	local session='the list of sessions is broken: one or more are missing'
+	local events='the list of its events is broken: some are missing, with their records'
+	local notes='some of its notes are missing, and with them names'
+	local none='no session in it can be read'
+
+	"$MAKE" --sessions one,two --size 524288 >image
+	perf data recover -q -o out image >log 2>&1 || fail "one piece"
+	"$READER" script -i out.one -F comm,tid,cpu,time,ip >whole 2>/dev/null
+	"$MAKE" --scatter --sessions one,two --size 524288 >memory
+	says 'of session two to out.two' perf data recover -f -o out memory
+	! grep -q 'missing\|damaged' log || fail "nothing is missing"
+	"$READER" script -i out.one -F comm,tid,cpu,time,ip >text 2>/dev/null
+	[ -s whole ] || fail "$READER script"
+	cmp whole text >log || fail "scattered, there are other records"
+	rm out*
+
+	missing "Session one: $notes" --lose notes:0
+	[ "$(field notes_damaged out.one.json)" = 1 ] || fail "the notes in the manifest"
+	[ "$(field notes_damaged out.two.json)" = 0 ] || fail "they are of the other session"
+	missing "Session one: $events" --lose events:0
+	[ "$(field events_damaged out.one.json)" = 1 ] || fail "the events in the manifest"
+	[ "$(field events_damaged out.two.json)" = 0 ] || fail "they are of the other session"
+	[ "$(field events out.one.json)" = 200 ] || fail "the other event"
+	rm out*
+	# The newest part leads to the other one.
+	missing "Session one: $events" --lose events:1
+	grep -q 'Session one was left out: its events are damaged' log || fail "no events"
+	[ ! -e out.one ] || fail "a recording without events"
+	rm out*
+	missing "memory: $session" --lose session:0
+	field image out.json >text
+	grep -q "'damaged': 1," text || fail "the session in the manifest: $(cat text)"
+	says ', 1 damaged entries$' perf data recover --list memory
+	rm out*
+	# So does the newest session.
+	"$MAKE" --scatter --sessions one,two --size 524288 --lose session:1 >memory
+	! perf data recover -o out memory >log 2>&1 || fail "no session"
+	grep -q "memory: $session" log || fail "it does not say that sessions are missing"
+	grep -q "$none" log || fail "it does not say that no session is left"
+	! perf data recover -o out --session one memory >log 2>&1 || fail "no session one"
+	grep -q "memory: $session" log || fail "it does not say why session one is missing"
+	only image log memory text whole
+	rm memory text whole
+}
+
 test_files()
 {
 	"$MAKE" >image
@@ -557,6 +612,7 @@ test_incident
 test_tracepoint
 test_several
 test_dumps
+test_scattered
 test_files
 test_states
 test_refusals

@@ -9,9 +9,10 @@
  *	root | tasks | sessions | buffers | events | heap: notes and ring buffers
  *
  * Nothing that is found is trusted. A part must have the magic, its own address, its kind, and
- * the number of its session: a link that leads elsewhere ends its list. Lists may form a
- * circle: their length is bounded. An entry is changed only if its CRC matches. One that is
- * damaged is copied as it is, and counted by those who read the image.
+ * the number of its session: a link that leads elsewhere is broken. It ends its list, and the
+ * image says so: what is behind it is missing. Lists may form a circle: their length is bounded,
+ * and the rest of a longer one is missing, too. An entry is changed only if its CRC matches.
+ * One that is damaged is copied as it is, and counted by those who read the image.
  *
  * Two events may have the same ring buffer, which is copied once. All copies together are not
  * larger than a limit, the size of the memory: forged entries could name the same pages again
@@ -62,6 +63,7 @@ struct part {
  * @root: the root
  * @sessions: entries, whose notes count from the start of the heap
  * @nr_sessions: number of these
+ * @broken: links of each of them, and of the next one
  * @events: entries
  * @nr_events: number of these
  * @buffers: entries, whose addresses count from the start of the heap
@@ -79,6 +81,7 @@ struct assembler {
 	u8					root[PERF_BLACKBOX_PART_SIZE];
 	struct perf_blackbox_session		*sessions;
 	u32					nr_sessions;
+	struct blackbox_broken			*broken;
 	struct perf_blackbox_event		*events;
 	u32					nr_events;
 	struct perf_blackbox_buffer		*buffers;
@@ -175,7 +178,7 @@ static s64 reserve(struct assembler *as, u64 size)
 	return offset;
 }
 
-/* Part of a list; false if there is none, or something else. */
+/* Part of a list; false if there is none, or if the link is broken. */
 static bool read_part(struct assembler *as, u64 phys, u32 kind, u32 session, struct part *part)
 {
 	return phys && blackbox_memory__read(as->mem, phys, part, sizeof(*part)) &&
@@ -281,7 +284,7 @@ static int add_events(struct assembler *as, u64 phys, u32 session)
 	struct part part;
 	int err = 0;
 
-	while (!err && as->nr_events < MAX_MEMBERS &&
+	while (!err && as->limit && as->nr_events < MAX_MEMBERS &&
 	       read_part(as, phys, PERF_BLACKBOX_PART_EVENTS, session, &part)) {
 		for (size_t i = 0; i < PART_MEMBERS && !err; i++) {
 			memcpy(&member, part.body + i * PERF_BLACKBOX_MEMBER_SIZE,
@@ -290,15 +293,19 @@ static int add_events(struct assembler *as, u64 phys, u32 session)
 		}
 		/* Bounds what a circle of empty parts costs. */
 		as->limit -= min(as->limit, (u64)sizeof(part));
-		phys = as->limit ? part.head.next : 0;
+		phys = part.head.next;
 	}
+	as->broken[as->nr_sessions].events = phys != 0;
 	return err;
 }
 
 /* Notes */
 
-/* The pages of a slot, appended to the heap. Return: bytes of it, or -ENOMEM. */
-static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
+/*
+ * The pages of a slot, appended to the heap. @broken: returns whether there are more. Return: bytes
+ * of it, or -ENOMEM.
+ */
+static s64 copy_slot(struct assembler *as, u64 phys, u32 session, bool *broken)
 {
 	const u32 page_size = as->super->page_size;
 	u64 pages[PART_PAGES];
@@ -306,6 +313,7 @@ static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
 	s64 size = 0;
 	size_t i;
 
+	*broken = phys != 0;
 	while (read_part(as, phys, PERF_BLACKBOX_PART_NOTES, session, &part)) {
 		memcpy(pages, part.body, sizeof(pages));
 		for (i = 0; i < PART_PAGES && pages[i]; i++) {
@@ -318,9 +326,8 @@ static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
 			read_or_zero(as, pages[i], as->heap + offset, page_size);
 			size += page_size;
 		}
-		if (i < PART_PAGES)
-			break;
-		phys = part.head.next;
+		phys = i < PART_PAGES ? 0 : part.head.next;
+		*broken = phys != 0;
 	}
 	return size;
 }
@@ -329,19 +336,25 @@ static s64 copy_slot(struct assembler *as, u64 phys, u32 session)
 static int add_notes(struct assembler *as, const struct part *part,
 		     struct perf_blackbox_session *entry)
 {
+	struct blackbox_broken *broken = &as->broken[as->nr_sessions];
 	s64 start = as->heap_size, first, second, fill = 0;
 
-	first = copy_slot(as, part->head.notes[0], part->head.session);
+	first = copy_slot(as, part->head.notes[0], part->head.session, &broken->notes[0]);
 	if (first < 0)
 		return first;
 	/* Where the second one begins is not known before it is read. */
-	second = copy_slot(as, part->head.notes[1], part->head.session);
+	second = copy_slot(as, part->head.notes[1], part->head.session, &broken->notes[1]);
 	if (second < 0)
 		return second;
 	if (first != second)
 		fill = reserve(as, first > second ? first - second : second - first);
+	if (fill == -ENOSPC) {
+		broken->notes[0] |= first != 0;
+		broken->notes[1] |= second != 0;
+		return 0;
+	}
 	if (fill < 0)
-		return fill == -ENOSPC ? 0 : fill;
+		return fill;
 	if (second > first) {
 		memmove(as->heap + start + second, as->heap + start + first, second);
 		memset(as->heap + start + first, 0, second - first);
@@ -369,7 +382,8 @@ static int add_session(struct assembler *as, const struct part *part)
 				sizeof(entry));
 }
 
-static int add_sessions(struct assembler *as, u64 phys)
+/* @broken: returns whether there are more */
+static int add_sessions(struct assembler *as, u64 phys, bool *broken)
 {
 	struct part part;
 	int err = 0;
@@ -379,6 +393,7 @@ static int add_sessions(struct assembler *as, u64 phys)
 		err = add_session(as, &part);
 		phys = part.head.next;
 	}
+	*broken = phys != 0;
 	return err;
 }
 
@@ -479,7 +494,8 @@ static int assemble(struct assembler *as, struct blackbox_image *image)
 	if (max_tasks)
 		read_or_zero(as, links.tasks, tasks, max_tasks * image->super.task_size);
 	image->super.max_tasks = max_tasks;
-	err = add_sessions(as, links.sessions) ?: finish(as, image, tasks);
+	err = add_sessions(as, links.sessions, &image->sessions_broken) ?:
+	      finish(as, image, tasks);
 	free(tasks);
 	return err;
 }
@@ -501,6 +517,10 @@ int blackbox_assemble(struct blackbox_image *image, struct blackbox_memory *mem,
 	if (!is_known(&image->super) ||
 	    !blackbox_memory__read(mem, image->super.phys, as.root, sizeof(as.root)))
 		return -EPROTONOSUPPORT;
+	image->broken = calloc(MAX_SESSIONS, sizeof(*image->broken));
+	if (!image->broken)
+		return -ENOMEM;
+	as.broken = image->broken;
 	as.by_rb = hashmap__new(hash_rb, equal_rb, NULL);
 	if (IS_ERR(as.by_rb))
 		return -ENOMEM;

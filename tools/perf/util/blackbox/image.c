@@ -268,12 +268,14 @@ int blackbox_image__read(struct blackbox_image *image)
 		image->state = 0;
 	for (u32 i = 0; i < min(image->super.max_sessions, MAX_SESSIONS); i++)
 		image->damaged += get_session(image, i, &entry) < 0;
+	image->damaged += image->sessions_broken;
 	return read_death(image);
 }
 
 void blackbox_image__exit(struct blackbox_image *image)
 {
 	zfree(&image->tasks);
+	zfree(&image->broken);
 }
 
 /**
@@ -554,14 +556,17 @@ static int read_notes(struct blackbox_session *s)
 	bool valid[2];
 	int newer, err;
 
-	if (!entry->notes_size)
-		return 0;
 	for (int i = 0; i < 2; i++) {
+		u32 bad = s->notes_bad;
+
 		slots[i] = NULL;
 		if (entry->notes_size <= s->image->size && entry->notes <= s->image->size)
 			slots[i] = at(s->image, entry->notes + i * entry->notes_size,
 				      entry->notes_size);
 		valid[i] = read_slot(s, slots[i], entry->notes_size, &notes[i]);
+		/* A broken one counts once. If its base is valid, additions may be missing. */
+		if (s->broken && s->broken->notes[i])
+			s->notes_bad = bad + 1;
 	}
 	if (!valid[0] && !valid[1])
 		return 0;
@@ -584,6 +589,10 @@ int blackbox_session__init(struct blackbox_session *s, const struct blackbox_ima
 	*s = (struct blackbox_session) { .image = image };
 	if (get_session(image, i, &s->entry) <= 0)
 		return -ENOENT;
+	if (image->broken) {
+		s->broken = &image->broken[i];
+		s->events_bad += s->broken->events;
+	}
 	return read_events(s, i) ?: read_buffers(s) ?: read_notes(s);
 }
 

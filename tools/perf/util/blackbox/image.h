@@ -11,6 +11,16 @@
 #include <stddef.h>
 
 /**
+ * struct blackbox_broken - links of a session of a scattered image that lead nowhere
+ * @events: some of its events are missing
+ * @notes: of each slot for notes, it or its end is missing
+ */
+struct blackbox_broken {
+	bool	events;
+	bool	notes[2];
+};
+
+/**
  * struct blackbox_image - an image that was found
  * @base: its first byte
  * @size: bytes of it that there are; fewer than its size if the file ends before
@@ -24,7 +34,11 @@
  * @tasks: tasks that were alive then, @nr_tasks entries
  * @nr_tasks: number of these; 0 if the table is damaged
  * @tasks_bad: the table of tasks is damaged
- * @damaged: sessions that are damaged, and one for the death if that is
+ * @sessions_broken: the list of sessions of a scattered image ends with a broken link: one or
+ *	more are missing
+ * @broken: links of each session of a scattered image, or NULL
+ * @damaged: sessions that are damaged, and one each for the death if that is, and for
+ *	@sessions_broken
  * @overlaps: there is another image at its own address in the same memory: one is forged, or
  *	was left behind by an earlier kernel
  */
@@ -41,6 +55,8 @@ struct blackbox_image {
 	struct perf_blackbox_task	*tasks;
 	size_t				nr_tasks;
 	bool				tasks_bad;
+	bool				sessions_broken;
+	struct blackbox_broken		*broken;
 	u32				damaged;
 	bool				overlaps;
 };
@@ -88,19 +104,22 @@ struct blackbox_note {
  * struct blackbox_session - a session of an image
  * @image: the image
  * @entry: what the image says of it
+ * @broken: its links, or NULL if it has none
  * @events: its events, by buffer and id
  * @nr_events: number of these
- * @events_bad: events that are left out, because they cannot be told from others
+ * @events_bad: events that are left out, because they are damaged, or cannot be told from
+ *	others; and one for those behind a broken link
  * @buffers: its buffers
  * @nr_buffers: number of these
  * @buffers_bad: buffers that are damaged, or not in the file
  * @notes: base and additions, @nr_notes
  * @nr_notes: number of these
- * @notes_bad: slots and additions that are damaged
+ * @notes_bad: slots and additions that are damaged, or behind a broken link
  */
 struct blackbox_session {
 	const struct blackbox_image	*image;
 	struct perf_blackbox_session	entry;
+	const struct blackbox_broken	*broken;
 	struct blackbox_event		*events;
 	size_t				nr_events;
 	u32				events_bad;

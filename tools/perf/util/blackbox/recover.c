@@ -350,9 +350,12 @@ static void count_source(struct recover *rec, struct blackbox_source *source)
 		if (!image->damaged && image->size == image->super.image_size)
 			continue;
 		source->kept = true;
-		if (image->damaged)
+		if (image->sessions_broken)
+			pr_warning("%s: the list of sessions is broken: one or more are missing.\n",
+				   source->name);
+		if (image->damaged > image->sessions_broken)
 			pr_warning("%s: %u damaged entries of sessions, or of the death, are left out.\n",
-				   source->name, image->damaged);
+				   source->name, image->damaged - image->sessions_broken);
 	}
 }
 
@@ -498,6 +501,21 @@ static const struct blackbox_messages *get_messages(struct recover *rec,
 	return &rec->messages;
 }
 
+/* However whole the rest looks, something is missing. */
+static void tell_broken(const struct blackbox_session *s)
+{
+	const struct blackbox_broken *broken = s->broken;
+
+	if (!broken)
+		return;
+	if (broken->events)
+		pr_warning("Session %s: the list of its events is broken: some are missing, with their records.\n",
+			   s->entry.name);
+	if (broken->notes[0] || broken->notes[1])
+		pr_warning("Session %s: some of its notes are missing, and with them names of tasks, mappings or tracepoints.\n",
+			   s->entry.name);
+}
+
 static int recover_session(struct recover *rec, struct blackbox_source *source,
 			   const struct blackbox_image *image, u32 i)
 {
@@ -507,8 +525,10 @@ static int recover_session(struct recover *rec, struct blackbox_source *source,
 	int err;
 
 	err = blackbox_session__init(&s, image, i) ?: blackbox_session__cut(&s);
-	if (!err)
+	if (!err) {
+		tell_broken(&s);
 		err = blackbox_recording__init(&r, &s);
+	}
 	if (err == -ENODATA) {
 		pr_warning("Session %s was left out: its events are damaged, or it has none.\n",
 			   s.entry.name);
