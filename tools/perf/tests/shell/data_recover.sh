@@ -36,7 +36,11 @@ says()
 # refuses PATTERN ARGUMENT...: one sentence that says what to do, and no file
 refuses()
 {
-	! perf data recover "${@:2}" >log 2>&1 || fail "succeeded: ${*:2}"
+	local rc=0
+
+	perf data recover "${@:2}" >log 2>&1 || rc=$?
+	[ $rc != 0 ] || fail "succeeded: ${*:2}"
+	[ $rc != 139 ] || fail "crashed: ${*:2}"
 	[ "$(wc -l <log)" = 1 ] || fail "not one line: ${*:2}"
 	grep -q -e "$1" log || fail "'${*:2}' does not say '$1'"
 	[ ! -e perf.data.recovered ] || fail "a file was written: ${*:2}"

@@ -22,12 +22,14 @@
 /**
  * struct blackbox_kdump - a compressed dump
  * @ctx: that of libkdumpfile
+ * @is_open: the library could open it
  * @page_size: bytes of a page
  * @in_file: bitmap of the pages that are in the file
  * @in_memory: bitmap of those that the machine had
  */
 struct blackbox_kdump {
 	kdump_ctx_t	*ctx;
+	bool		is_open;
 	u64		page_size;
 	kdump_bmp_t	*in_file;
 	kdump_bmp_t	*in_memory;
@@ -50,6 +52,7 @@ static kdump_status open_fd(struct blackbox_kdump *kdump, int fd)
 	kdump_status status = kdump_open_fd(kdump->ctx, fd);
 	kdump_num_t page_size = 0;
 
+	kdump->is_open = status == KDUMP_OK;
 	if (status == KDUMP_OK)
 		status = kdump_get_number_attr(kdump->ctx, KDUMP_ATTR_PAGE_SIZE, &page_size);
 	if (status == KDUMP_OK)
@@ -95,7 +98,8 @@ void blackbox_kdump__close(struct blackbox_kdump *kdump)
 		kdump_bmp_decref(kdump->in_file);
 	if (kdump->in_memory)
 		kdump_bmp_decref(kdump->in_memory);
-	if (kdump->ctx)
+	/* kdump_free() of 0.5.1 crashes after the header of a dump was refused. */
+	if (kdump->is_open)
 		kdump_free(kdump->ctx);
 	free(kdump);
 }
