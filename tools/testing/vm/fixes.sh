@@ -346,7 +346,8 @@ ksymbol_is_misplaced()
 		. "$0"
 		run_bpf 1 &
 		run_bpf 2
-		wait' "$TOP/tools/perf/tests/shell/lib/flight.sh" >log 2>&1 || { cat log; return 2; }
+		wait' "$TOP/tools/perf/tests/shell/lib/flight.sh" >log 2>&1 ||
+		{ cat log; return 2; }
 	"$PERF" script -i programs --show-bpf-events >events 2>log || { cat log; return 2; }
 	"$PERF" script -i programs -F ip,sym >samples 2>log || { cat log; return 2; }
 	python3 - <<'PYTHON'

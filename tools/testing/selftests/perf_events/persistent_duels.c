@@ -379,7 +379,7 @@ TEST_F_TIMEOUT(duels, unclaim_munmap, 3600)
 		.check	= check_unclaim_munmap,
 		.windows = {
 			{ "left:perf_rb_seal", "right:perf_mmap_close" },
-			/* The last count of the event is about to go: an atomic_t, or a refcount_t. */
+			/* The last count of the event is about to go, of whatever type. */
 			{ "left:perf_rb_seal", "right:atomic_dec_and_mutex_lock",
 			  "right:refcount_dec_and_mutex_lock" },
 		},
