@@ -269,8 +269,9 @@ static int maker__check_cpus(struct maker *m)
 		return -ENOMEM;
 	perf_cpu_map__for_each_cpu(cpu, idx, evlist__core(m->evlist)->user_requested_cpus) {
 		if (!perf_cpu_map__has(online, cpu)) {
-			pr_err("CPU %d is not online.\n", cpu.cpu);
-			err = -ENODEV;
+			pr_err("CPU %d is not online: bring it online, or leave it out of -C.\n",
+			       cpu.cpu);
+			err = -EINVAL;
 			break;
 		}
 	}
@@ -283,6 +284,7 @@ static int maker__config(struct maker *m)
 	struct evlist *evlist = m->evlist;
 	struct record_opts *opts = m->opts;
 	struct evsel *evsel;
+	int err;
 
 	/* Reset uid: otherwise the maps would contain the threads of a user. */
 	target__select_all_users(&opts->target);
@@ -300,8 +302,9 @@ static int maker__config(struct maker *m)
 			pr_err("No such CPUs: %s\n", opts->target.cpu_list);
 		return -EINVAL;
 	}
-	if (maker__check_cpus(m))
-		return -EINVAL;
+	err = maker__check_cpus(m);
+	if (err)
+		return err;
 
 	m->sideband = evlist__findnew_tracking_event(evlist, /*system_wide=*/!m->tasks);
 	if (!m->sideband)
