@@ -12,6 +12,8 @@
 set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
+# shellcheck source=lib/flight.sh
+. "$(dirname "$0")/lib/flight.sh"
 # shellcheck source=lib/stall.sh
 . "$(dirname "$0")/lib/stall.sh"
 
@@ -92,19 +94,6 @@ cause()
 	CAUSER=$!
 }
 
-# eventually SECONDS COMMAND...
-eventually()
-{
-	local tries
-
-	for ((tries = $1 * 10; tries > 0; tries--)); do
-		! "${@:2}" || return 0
-		pause 0.1
-	done
-	echo "not in $1 s: ${*:2}"
-	return 1
-}
-
 marks()
 {
 	echo "<6>freeze-causes $1 $ROUND" >/dev/kmsg
@@ -144,7 +133,7 @@ begin_round()
 	detect "$1"
 	marks before
 	cause "$1"
-	eventually $((STALL_MS / 1000)) is_told "$1"
+	FLIGHT_WAIT=$((STALL_MS / 1000)) wait_for is_told "$1"
 }
 
 stop_causing()
@@ -221,11 +210,11 @@ freezes()
 	local reason mono
 
 	begin_round "$1" "${CAUSE[$1]}:$2"
-	eventually 20 is_frozen
+	FLIGHT_WAIT=20 wait_for is_frozen
 	[ "$1" = oom ] || [ "$1" = oops ] || not is_over
 	marks after
 	end_round
-	eventually 20 is_settled
+	FLIGHT_WAIT=20 wait_for is_settled
 	has '^causes .* frozen$' perf ctl -l
 	read -r reason mono < <(session_info)
 	echo "reason $reason, frozen at $mono"
