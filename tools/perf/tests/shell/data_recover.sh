@@ -40,7 +40,8 @@ refuses()
 
 	perf data recover "${@:2}" >log 2>&1 || rc=$?
 	[ $rc != 0 ] || fail "succeeded: ${*:2}"
-	[ $rc != 139 ] || fail "crashed: ${*:2}"
+	# By SIGABRT, SIGBUS or SIGSEGV; others of its statuses are above 128, too.
+	case $rc in 134 | 135 | 139) fail "crashed: ${*:2}" ;; esac
 	[ "$(wc -l <log)" = 1 ] || fail "not one line: ${*:2}"
 	grep -q -e "$1" log || fail "'${*:2}' does not say '$1'"
 	[ ! -e perf.data.recovered ] || fail "a file was written: ${*:2}"
