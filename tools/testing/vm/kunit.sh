@@ -64,6 +64,7 @@ add_lbr_tests()
 
 # boot KERNEL MEMORY: it ends by a reset, at which QEMU ends, too. CPUs and timer of a kernel
 # without ACPI: see vm.sh.
+# Without LA57, for the reason that vm.sh gives.
 boot()
 {
 	local log=$WORK.log
