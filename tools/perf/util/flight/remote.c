@@ -49,6 +49,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* On x86, perf is built with a list of system calls of its own that does not have it. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open	434
+#endif
+
 /* A line of the protocol, with its newline (see trigger/socket.c). */
 #define MAX_REQUEST	511
 #define MAX_LINE	8192
@@ -642,10 +647,8 @@ static int request_end(struct talk *talk)
 	int pidfd = -1, err;
 	char *file = NULL;
 
-#ifdef SYS_pidfd_open
 	if (talk->peer->pid)
 		pidfd = syscall(SYS_pidfd_open, talk->peer->pid, 0);
-#endif
 	err = say(talk, combine ? "combine\n" : "stop\n") ?: await_dump(talk);
 	if (err)
 		goto out_close;
