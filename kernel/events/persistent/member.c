@@ -520,6 +520,10 @@ static int perf_persistent_try_attach(struct perf_persistent_event *pe, struct p
 	if (perf_event_is_revoked(event))
 		return perf_persistent_refuse(-ENODEV, "the PMU of the event has gone");
 
+	/* In newer kernels a PMU may go before its events, but not under the context's mutex. */
+	if (has_aux(event))
+		return perf_persistent_refuse(-EINVAL, "the event has an AUX area");
+
 	/* Its CPU went offline; ENABLE and DISABLE since were not noted. */
 	if (perf_event_is_away(event))
 		return perf_persistent_refuse(-ENODEV, "the CPU of the event went offline");

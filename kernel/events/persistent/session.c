@@ -421,7 +421,8 @@ static int perf_persistent_check_event(struct perf_event *event)
 	if (!is_write_backward(event))
 		return perf_persistent_refuse(-EINVAL, "the event is not write_backward");
 
-	if (has_aux(event) || attr->aux_output || has_aux_action(event))
+	/* Whether its PMU has one, perf_persistent_try_attach() asks. */
+	if (attr->aux_output || has_aux_action(event))
 		return perf_persistent_refuse(-EINVAL, "the event has an AUX area");
 
 	/* They make exec() or a signal act on it. */
