@@ -22,7 +22,9 @@
  * message and the stack, which takes seconds on a slow console. A panic notifier would come
  * after that, and after the crash kernel is started.
  *
- * Of several CPUs in panic(), one gets as far as the hook. If the last act faults in an
+ * Of several CPUs in panic(), one gets as far as the hook. With panic_force_cpu=, which newer
+ * kernels have, it is the one on which panic() was called, before it dumps the stack and hands
+ * over: what the other one does follows from that. If the last act faults in an
  * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
  * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
  *
@@ -116,6 +118,7 @@ static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind
 				     const char *reason)
 {
 	const char *oops = "";
+	int len;
 
 	perf_blackbox_now(&death->clock);
 	death->kind = kind;
@@ -127,12 +130,16 @@ static void perf_blackbox_fill_death(struct perf_blackbox_death *death, u32 kind
 	/* The clock of the CPU of the oops may be ahead. */
 	if ((s64)(local_clock() - perf_blackbox_oops_time) < PERF_BLACKBOX_OOPS_NS)
 		oops = perf_blackbox_oops;
-	if (!reason)
-		reason = "";
-	if (*reason && *oops)
-		snprintf(death->reason, sizeof(death->reason), "%s (%s)", reason, oops);
+	len = reason ? strlen(reason) : 0;
+	/* Some callers of panic() end the message with a newline. */
+	if (len && reason[len - 1] == '\n')
+		len--;
+	if (len && *oops)
+		snprintf(death->reason, sizeof(death->reason), "%.*s (%s)", len, reason, oops);
+	else if (len)
+		snprintf(death->reason, sizeof(death->reason), "%.*s", len, reason);
 	else
-		strscpy(death->reason, *reason ? reason : oops, sizeof(death->reason));
+		strscpy(death->reason, oops, sizeof(death->reason));
 }
 
 /* Returns false if there is no room, or the task cannot be read. */
@@ -276,8 +283,8 @@ bool perf_blackbox_has_died(void)
  * perf_blackbox_panic - the kernel panics
  * @message: why
  *
- * Context: any, NMI included; called by panic() on the CPU that owns it, with interrupts
- * disabled, before anything is printed and while the other CPUs run.
+ * Context: any, NMI included; called by panic() on the CPU that owns it or hands it over, with
+ * interrupts disabled, before anything is printed and while the other CPUs run.
  */
 void perf_blackbox_panic(const char *message)
 {
