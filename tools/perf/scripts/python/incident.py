@@ -369,6 +369,29 @@ class Switches:
             self.wait(tid, newest)
 
 
+class InOrder:
+    """
+    Calls that are made at the end, in the order of time.
+
+    perf hands out a sample whose call chain is deferred when the user half has come, which is
+    after other records. Who runs where can only be told from all of them in their order.
+    """
+
+    def __init__(self):
+        self.calls = []
+
+    def later(self, call):
+        """The same call, whose first argument is the time, but made by do()"""
+        keep = self.calls.append
+        return lambda *args: keep((args[0], call, args))
+
+    def do(self):
+        self.calls.sort(key=operator.itemgetter(0))
+        for _, call, args in self.calls:
+            call(*args)
+        self.calls.clear()
+
+
 class Recording:
     """What perf told us, counted."""
 
@@ -455,9 +478,6 @@ class Recording:
         some = bool(flags & ATTR_FREQ) or period > 1
         self.of_some[event] = some or self.of_some.get(event, False)
         return event
-
-    def sample(self, s, event):
-        return self.add(*self.numbers(s, event))
 
     def numbers(self, s, event):
         """What perf hands over to process_sample()"""
@@ -585,12 +605,15 @@ class Machine:
         self.path = path
         self.name = os.path.basename(path)
         self.header = {}
+        # Whether a sample can come later than others that are newer
+        self.defers = False
         self.manifest = self.read_manifest()
         self.verdict = self.read_verdict()
         for line in run_perf('report', '--header-only', '-i', path).splitlines():
             match = re.match(r'# ([a-z][a-z ]*?)\s*[:=] *(.*)', line)
             if match:
                 self.header.setdefault(match[1], match[2])
+                self.defers |= match[1] == 'event' and ', defer_callchain = ' in match[2]
 
     def redact(self, what, instead=None):
         """Forget what is not to be told: words of --redact. instead: number of the machine"""
@@ -885,9 +908,11 @@ class Figures:
         if self.machine.manifest.get('unresolved'):
             notes.append('%d samples belong to unknown tasks.'
                          % self.machine.manifest['unresolved'])
-        if self.machine.manifest.get('half_chains'):
+        # Only a dump has a manifest that tells; the other counts what is in the file.
+        halves = self.machine.manifest.get('half_chains') or verdict.get('half_chains')
+        if halves:
             notes.append('%d samples lack the user half of their call chain: it was evicted, '
-                         'or had not come yet.' % self.machine.manifest['half_chains'])
+                         'or had not come yet.' % halves)
         notes += self.frozen() + self.recovered()
         if self.r.partial_switches:
             notes.append('sched:sched_switch was sampled (-F or -c), so times on and off the '
@@ -1252,6 +1277,7 @@ def tell(write):
 
 
 def trace_end():
+    in_order.do()
     boot = machine.manifest.get('boot_id')
     machine.redact(args.redact, int(args.part[1]) if args.part else None)
     figures = Figures(recording, machine)
@@ -1288,18 +1314,18 @@ def sample_event(name, attr):
 
 
 def process_event(event):
-    recording.sample(event, recording.clock(event['ev_name'], event['attr']))
+    process_sample(*recording.numbers(event, recording.clock(event['ev_name'], event['attr'])))
 
 
 def trace_unhandled(_name, _context, fields, event):
     number = recording.clock(event['ev_name'], event['attr'])
-    recording.tracepoint(*recording.numbers(event, number),
-                         tuple(map(fields.get, recording.fields(number))))
+    process_tracepoint(*recording.numbers(event, number),
+                       tuple(map(fields.get, recording.fields(number))))
 
 
 # perf gives so many of them.
 def context_switch(time, cpu, pid, tid, _next_pid, _next_tid, _machine, out, preempt, *_):
-    recording.context_switch(time, cpu, pid, tid, out, preempt)
+    process_switch(time, cpu, pid, tid, out, preempt)
 
 
 def throttle(time, _id, _stream, cpu, _pid, _tid):
@@ -1323,7 +1349,13 @@ if hasattr(sys.stdout, 'reconfigure'):
     sys.stdout.reconfigure(errors='backslashreplace')
 machine = Machine(args.input)
 recording = Recording(*machine.side_band())
+in_order = InOrder()
 # What perf calls most
 process_sample = recording.add
 process_tracepoint = recording.tracepoint
+process_switch = recording.context_switch
 tracepoint_fields = recording.fields
+if machine.defers:
+    process_sample = in_order.later(process_sample)
+    process_tracepoint = in_order.later(process_tracepoint)
+    process_switch = in_order.later(process_switch)

@@ -81,6 +81,48 @@ converts()
 	grep -q "^$(json "$(first_dump)" half_chains) samples lack" "$TMP/said"
 }
 
+# times FILE: of each task, as JSON of the page tells them. A sample that comes late has the name
+# that the task had then.
+times()
+{
+	python3 -c 'import collections, json, sys
+sums = collections.Counter()
+for task in json.load(open(sys.argv[1]))["tasks"]:
+    for key in "switches", "on_ns", "off_ns":
+        sums[task["pid"], task["tid"], key] += task[key]
+for key in sorted(sums):
+    print(*key, sums[key])' "$1"
+}
+
+# perf hands out a sample when its user half has come, after those of other tasks: the page has
+# the same times as from samples without that half, which come in order.
+page_sorts()
+{
+	local script
+
+	script=$(perf --exec-path)/scripts/python/incident.py
+	perf script report incident -i "$(first_dump)" --json >"$TMP/merged" 2>/dev/null
+	not grep 'Not every switch' "$TMP/merged"
+	grep -q 'samples lack the user half' "$TMP/merged"
+	perf script --no-merge-callchains -i "$(first_dump)" -s "$script" -- \
+		-i "$(first_dump)" --json 2>/dev/null |
+		grep -o '{"machine".*' >"$TMP/halves"
+	times "$TMP/merged" >"$TMP/times.merged"
+	times "$TMP/halves" >"$TMP/times.halves"
+	[ "$(wc -l <"$TMP/times.merged")" -gt 15 ]
+	diff "$TMP/times.merged" "$TMP/times.halves"
+}
+
+# A recording of the session has no manifest: what the page tells of halves is from the records.
+page_counts_halves()
+{
+	perf record -q -e persistent/deferred/ -o "$TMP/plain" -- sleep 1
+	perf script report incident -i "$TMP/plain" --json >"$TMP/plain.json" 2>/dev/null
+	perf verdict --json -i "$TMP/plain" >"$TMP/verdict.plain"
+	grep -q half_chains "$TMP/verdict.plain"
+	grep -q 'samples lack the user half' "$TMP/plain.json"
+}
+
 of_a_session()
 {
 	perf record -q -P deferred -a "${CALLS[@]}" -e cpu-clock -F 499 -m 1M
@@ -92,6 +134,7 @@ of_a_session()
 	[ -n "$(json "$DUMP" half_chains)" ]
 	has_user_halves "$DUMP"
 	stop_recorder INT
+	page_counts_halves
 	perf ctl -d deferred
 }
 
@@ -104,6 +147,7 @@ fi
 check "halves that are missing are counted" counts_halves
 check "a redacted copy keeps the halves" redacts
 check "conversions have whole chains" converts
+check "the page has the records in order" page_sorts
 if supported; then
 	check "of a session" of_a_session
 else
