@@ -56,6 +56,8 @@
 #define NOBODY		65534
 #define SUID_COPY	"/tmp/perf_ctx_data.suid"
 #define CGROUP		"/sys/fs/cgroup/perf_ctx_data"
+/* Looks at what is going to be so, 10 ms or less apart */
+#define MAX_TRIES	6000
 
 /* How often a task pushes its chain anew: before and after its second return to user space. */
 enum { FIRST_SLICE, LATER };
@@ -363,6 +365,8 @@ struct work {
 	int		go;
 	int		ready;
 	long		switches;
+	/* Switches while its first sample was taken */
+	long		early;
 	long		migrations;
 };
 
@@ -475,7 +479,7 @@ static long tasks_with_data(const char *pmu, long until)
 	int tries;
 
 	snprintf(name, sizeof(name), "%s.tasks", pmu);
-	for (tries = 0; tries < 500; tries++) {
+	for (tries = 0; tries < MAX_TRIES; tries++) {
 		nr = module_says(name);
 		if (nr == until)
 			break;
@@ -514,9 +518,9 @@ FIXTURE_TEARDOWN(ctx_data)
 	EXPECT_EQ(0, tasks_with_data(BIG, 0));
 	EXPECT_EQ(0, tasks_with_data(SMALL, 0));
 	close(self->work->dev);
-	for (tries = 0; tries < 500 && unload(); tries++)
+	for (tries = 0; tries < MAX_TRIES && unload(); tries++)
 		usleep(10000);
-	EXPECT_GT(500, tries);
+	EXPECT_GT(MAX_TRIES, tries);
 }
 
 static int start_work(struct _test_data_ctx_data *self)
@@ -652,8 +656,10 @@ static void first_slice(struct work *w)
 	while (!__atomic_load_n(&w->go, __ATOMIC_ACQUIRE))
 		;
 	w->switches = switches() - before;
+	before = switches();
 	stack_push(&s, 8);
 	stack_call(&s, FIRST_SLICE);
+	w->early = switches() - before;
 	be_switched();
 	/* Here it has lost them, as it had nothing to save them in, */
 	stack_call(&s, FIRST_SLICE);
@@ -694,7 +700,8 @@ TEST_F_TIMEOUT(ctx_data, first_slice, 300)
 		LOG_RECORDING(&r, "opened while it runs");
 		TH_LOG("it was switched %ld times meanwhile", self->work->switches);
 		EXPECT_EQ(102, r.samples);
-		EXPECT_GE(1, r.first);
+		/* Switched before the first sample, it has lost them for that one, too. */
+		EXPECT_GE(self->work->early ? 2 : 1, r.first);
 		EXPECT_EQ(0, r.later + r.foreign + r.lost);
 		record_stop(&r);
 	}
@@ -794,7 +801,7 @@ TEST_F_TIMEOUT(ctx_data, exited, 300)
 		EXPECT_EQ(2, read_number("/sys/kernel/perf_ctx_data/tasks"));
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		/* RCU has its last reference. */
-		for (int tries = 0; tries < 500; tries++) {
+		for (int tries = 0; tries < MAX_TRIES; tries++) {
 			nr = read_number("/sys/kernel/perf_ctx_data/tasks");
 			if (nr == 1)
 				break;
@@ -1349,9 +1356,9 @@ TEST_F_TIMEOUT(ctx_data, memory_limit, 300)
 	EXPECT_EQ(0, tasks_with_data(BIG, 0));
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	for (tries = 0; tries < 500 && rmdir(CGROUP); tries++)
+	for (tries = 0; tries < MAX_TRIES && rmdir(CGROUP); tries++)
 		usleep(10000);
-	EXPECT_GT(500, tries);
+	EXPECT_GT(MAX_TRIES, tries);
 }
 
 /* Not while an event is open; and right after, while the tasks that had data run on. */
@@ -1385,9 +1392,9 @@ TEST_F_TIMEOUT(ctx_data, module_unload, 300)
 		EXPECT_EQ(-1, unload());
 		EXPECT_EQ(EAGAIN, errno);
 		close(fds[1]);
-		for (tries = 0; tries < 500 && unload(); tries++)
+		for (tries = 0; tries < MAX_TRIES && unload(); tries++)
 			usleep(1000);
-		ASSERT_GT(500, tries);
+		ASSERT_GT(MAX_TRIES, tries);
 		ASSERT_EQ(0, load(""));
 	}
 	for (n = 0; n < 8; n++) {

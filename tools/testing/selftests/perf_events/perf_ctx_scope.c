@@ -371,6 +371,19 @@ TEST_F(ctx_scope, no_stale_stack)
 	close(dev);
 }
 
+/* A pipe of 4096 bytes: its writer does not return to user space any more. */
+static bool becomes_full(int fd)
+{
+	int bytes = 0, i;
+
+	for (i = 0; i < 6000; i++) {
+		if (!ioctl(fd, FIONREAD, &bytes) && bytes == 4096)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
 /*
  * Many tasks that are scheduled in, and sleep again before they come to user space, hold
  * the nodes of their CPU. Tasks that come later get data all the same.
@@ -394,8 +407,8 @@ TEST_F(ctx_scope, many_pending)
 		}
 		close(pipes[i][1]);
 	}
-	/* They have filled the pipe. */
-	usleep(500000);
+	for (i = 0; i < WRITERS; i++)
+		ASSERT_TRUE(becomes_full(pipes[i][0]));
 	for (cpu = 0; cpu < 2; cpu++) {
 		fds[cpu] = event_open(-1, cpu, 0);
 		ASSERT_LE(0, fds[cpu]);

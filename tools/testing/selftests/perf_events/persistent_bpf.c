@@ -188,7 +188,7 @@ TEST_F(bpf, freezes_at_tracepoint)
 	tp = open_raw();
 	ASSERT_LE(0, tp);
 	ASSERT_EQ(0, ioctl(tp, PERF_EVENT_IOC_SET_BPF, prog));
-	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
+	for (i = 0; i < 60000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
 		usleep(1000);
 	ASSERT_EQ(0, session_info(session, &inf));
 	EXPECT_EQ(PERF_PERSISTENT_STATE_FROZEN, inf.state);
@@ -197,7 +197,7 @@ TEST_F(bpf, freezes_at_tracepoint)
 
 	/* Thawed, it is frozen by the next one. */
 	ASSERT_EQ(0, session_thaw(session));
-	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
+	for (i = 0; i < 60000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
 		usleep(1000);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_FROZEN, session_state(session));
 	/* It is told of an event with a program. */
@@ -212,7 +212,7 @@ TEST_F(bpf, freezes_at_tracepoint)
 	 * freeze is complete a while after it was begun. Then there is no other one.
 	 */
 	usleep(100000);
-	for (i = 0; i < 5000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
+	for (i = 0; i < 60000 && session_state(session) != PERF_PERSISTENT_STATE_FROZEN; i++)
 		usleep(1000);
 	ASSERT_EQ(0, session_thaw(session));
 	usleep(100000);

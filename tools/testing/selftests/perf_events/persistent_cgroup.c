@@ -465,7 +465,7 @@ static long still_dying(void)
 {
 	int i;
 
-	for (i = 0; i < 300 && root_stat("nr_dying_descendants") > 0; i++)
+	for (i = 0; i < 6000 && root_stat("nr_dying_descendants") > 0; i++)
 		usleep(10000);
 	return root_stat("nr_dying_descendants");
 }
@@ -734,7 +734,7 @@ TEST_F(cgroup, controller_is_taken)
 TEST_F(cgroup, v1_is_held)
 {
 	int64_t id;
-	int fd;
+	int fd, i;
 
 	mkdir(V1, 0755);
 	if (mount_v1())
@@ -753,10 +753,12 @@ TEST_F(cgroup, v1_is_held)
 	EXPECT_STREQ("/inner", cgroup_of(fd));
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
-	usleep(300000);
-	/* Mounted and unmounted again, it is destroyed. */
-	ASSERT_EQ(0, mount_v1());
-	ASSERT_EQ(0, umount(V1));
+	/* Mounted and unmounted again, it is destroyed, once the cgroup in it has been freed. */
+	for (i = 0; i < 600 && hierarchy("perf_event"); i++) {
+		usleep(100000);
+		ASSERT_EQ(0, mount_v1());
+		ASSERT_EQ(0, umount(V1));
+	}
 	EXPECT_TRUE(controller_returns());
 	rmdir(V1);
 }

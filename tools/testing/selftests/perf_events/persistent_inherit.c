@@ -559,6 +559,9 @@ TEST_F(inherit, exec_of_secret)
 			fclose(f);
 	}
 	EXPECT_STREQ("unreadable\n", comm);
+	/* exec() gives the name before it records it; an exit is the last of its records. */
+	for (i = 0; i < 3000 && newest_type(self->base[0]) != PERF_RECORD_EXIT; i++)
+		usleep(10000);
 	EXPECT_TRUE(runs(self));
 	EXPECT_TRUE(is_recorded(self, 0));
 

@@ -469,7 +469,7 @@ TEST_F(notify, audit)
 	ASSERT_EQ(id, claim(fd));
 	close(fd);
 	/* kauditd writes them. */
-	for (int i = 0; i < 100 && !logged(mark, "op=end session=audited"); i++)
+	for (int i = 0; i < 1200 && !logged(mark, "op=end session=audited"); i++)
 		usleep(50000);
 	EXPECT_TRUE(logged(mark, "op=make session=audited"));
 	EXPECT_TRUE(logged(mark, "op=freeze session=audited"));

@@ -165,16 +165,6 @@ FIXTURE_TEARDOWN(tasks)
 	EXPECT_BALANCE();
 }
 
-static uint32_t newest_type(void *base)
-{
-	struct perf_event_mmap_page *page = base;
-	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	struct perf_event_header *hdr;
-
-	hdr = base + page->data_offset + (head & (page->data_size - 1));
-	return hdr->type;
-}
-
 /* The buffer is there when the task is gone: opened, mapped, read, and claimed. */
 TEST_F(tasks, post_mortem)
 {
@@ -299,7 +289,7 @@ TEST_F(tasks, given_away_afterwards)
 TEST_F(tasks, exec_and_fork)
 {
 	int64_t id = unclaim(self->fd, 0, 0, "exec");
-	int fd = reopen(id, -1, 0);
+	int fd = reopen(id, -1, 0), i;
 	void *base;
 
 	ASSERT_LE(0, fd);
@@ -311,6 +301,9 @@ TEST_F(tasks, exec_and_fork)
 	EXPECT_FALSE(recorded(base, "by child"));
 	tell_exec(&self->target, 'e', "cat");
 	EXPECT_EQ(0, state_of(fd));
+	/* exec() gives the name before it records it. */
+	for (i = 0; i < 3000 && !recorded(base, "cat"); i++)
+		usleep(10000);
 	EXPECT_TRUE(recorded(base, "cat"));
 	end(&self->target);
 	EXPECT_EQ(PERF_PERSISTENT_STATE_GONE, state_of(fd));

@@ -205,6 +205,17 @@ static inline int nr_records(void *base, const char *name)
 	return nr;
 }
 
+/* The type of the newest record of a mapped backward buffer, or 0. */
+static inline uint32_t newest_type(void *base)
+{
+	struct perf_event_mmap_page *page = base;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	struct perf_event_header *hdr;
+
+	hdr = base + page->data_offset + (head & (page->data_size - 1));
+	return hdr->type;
+}
+
 static inline bool recorded(void *base, const char *name)
 {
 	return nr_records(base, name);
