@@ -42,19 +42,28 @@ mount_slow()
 	wait_for grep -q mounted "$TMP/said" || { cat "$TMP/said"; return 1; }
 }
 
-# hold OPERATION SECONDS [TEXT]: the next one, or the next at a file with TEXT in its name
+# hold OPERATION [TEXT]: the next one, or the next at a file with TEXT in its name; until release,
+# or the end of the check
 hold()
 {
+	trap 'rm -f "$TMP/control"' EXIT
 	: >"$TMP/said"
-	echo "$@" >"$TMP/control"
+	echo "$1" 10000 "${@:2}" >"$TMP/control"
+}
+
+# release OPERATION: after that, nothing is held up.
+release()
+{
+	rm "$TMP/control"
+	wait_for grep -q "held $1" "$TMP/said"
 }
 
 is_asked()
 {
-	echo status | timeout 5 socat -t 5 - "UNIX-CONNECT:$TMP/sock" | grep '"ok": true'
+	echo status | timeout 60 socat -t 60 - "UNIX-CONNECT:$TMP/sock" | grep '"ok": true'
 }
 
-# The recorder answers, and reads its buffers, while the disk hangs.
+# The recorder answers, and reads its buffers, while the disk hangs for HOLD seconds or more.
 answers_while_held()
 {
 	local begin ms
@@ -64,8 +73,9 @@ answers_while_held()
 	is_asked
 	ms=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
 	echo "status in $ms ms"
-	not grep -q "held $1" "$TMP/said"
-	wait_for grep -q "held $1" "$TMP/said"
+	ms=$((HOLD * 1000 - ms))
+	[ $ms -le 0 ] || pause "$((ms / 1000)).$(printf '%03d' $((ms % 1000)))"
+	release "$1"
 }
 
 # numbers DUMP: are those that were counted up in it without a gap?
@@ -85,7 +95,7 @@ loses_nothing()
 	local before
 
 	before=$(newest_dump "$OUT_NAME")
-	hold "$1" "$HOLD" "${@:2}"
+	hold "$@"
 	kill -USR1 "$RECORDER"
 	# In the cooldown of 1 s: the manifest is corrected later. One that comes before the dump
 	# begins is in its manifest.
@@ -130,7 +140,7 @@ children_are_modest()
 {
 	local child files
 
-	hold fsync "$HOLD"
+	hold fsync
 	kill -USR1 "$RECORDER"
 	wait_for grep -q 'holding fsync' "$TMP/said"
 	child=$(pgrep -P "$RECORDER" | head -n1)
@@ -139,9 +149,16 @@ children_are_modest()
 	files=$(ls -l "/proc/$child/fd")
 	grep -cx 1000 "/proc/$child/oom_score_adj"
 	not grep -E 'perf_event|socket:' <<<"$files"
-	wait_for grep -q 'held fsync' "$TMP/said"
+	release fsync
 	wait_for has_nice "$RECORDER" "$(nice)"
 	sleep 2
+}
+
+# is_killed PID: SIGKILL is pending
+is_killed()
+{
+	awk '/^(SigPnd|ShdPnd):/ && substr($2, length($2) - 2, 1) ~ /[13579bdf]/ { found = 1 }
+		END { exit !found }' "/proc/$1/status"
 }
 
 # A child that hangs is given up, the dump is tried again, and nothing is left of the first.
@@ -150,11 +167,13 @@ gives_up()
 	local before
 
 	start_recorder "$TMP/slow/t" -M 4M -a -e cpu-clock -F 199 --dump-timeout 5s
-	hold fsync 1000
+	hold fsync
 	kill -USR1 "$RECORDER"
 	wait_for grep -q 'holding fsync' "$TMP/said"
-	# It is killed after 5 s, and given up 2 s later. Its messages are for the same disk.
-	sleep 10
+	# It is killed after 5 s, and given up 2 s later: there is another one. Its messages are
+	# for the same disk.
+	wait_for is_killed "$(pgrep -P "$RECORDER" | head -n1)"
+	wait_for has_more_children 1
 	# The file system answers again: what was to be said is said.
 	rm "$TMP/control"
 	wait_for grep -q 'did not finish in 5 s and was killed' "$OUT_NAME.stderr"
@@ -176,7 +195,7 @@ expires_while_held()
 	start_recorder "$TMP/slow/e" -M 4M -a -e cpu-clock -F 199 --max-dump-age 15s \
 		--trigger signal --trigger "socket:$TMP/sock"
 	dump
-	hold unlink "$HOLD" .sample.
+	hold unlink .sample.
 	answers_while_held unlink
 	wait_for has_no_dumps
 	stop_recorder INT
@@ -253,7 +272,7 @@ loses_a_child_for_memory()
 	local child
 
 	start_limited oom
-	hold fsync 1000
+	hold fsync
 	kill -USR1 "$RECORDER"
 	wait_for grep -q 'holding fsync' "$TMP/said"
 	child=$(pgrep -P "$RECORDER" | head -n1)
@@ -331,6 +350,11 @@ has_children()
 	[ "$(pgrep -cP "$RECORDER")" = "$1" ]
 }
 
+has_more_children()
+{
+	[ "$(pgrep -cP "$RECORDER")" -gt "$1" ]
+}
+
 # Four children that do not die: no fifth one, and the recorder goes on, answers, and ends.
 goes_on_with_four()
 {
@@ -390,13 +414,13 @@ rotates_while_held()
 	RECORDER=$(cat "$TMP/slow/d.pid")
 	echo "$RECORDER" >>"$TMP/recorders"
 	mv "$TMP/slow/d.log" "$TMP/slow/d.log.1"
-	hold create "$HOLD"
+	hold create
 	kill -HUP "$RECORDER"
 	answers_while_held create
 	wait_for prints_to "$TMP/slow/d.log"
 	# A further signal is not forgotten while it hangs.
 	mv "$TMP/slow/d.log" "$TMP/slow/d.log.2"
-	hold create 1000
+	hold create
 	kill -HUP "$RECORDER"
 	wait_for grep -q 'holding create' "$TMP/said"
 	is_asked
@@ -417,9 +441,9 @@ is_gone()
 # A service manager would kill it for its watchdog, or for taking too long to stop.
 asks_for_time()
 {
-	hold fsync "$HOLD"
+	hold fsync
 	python3 - "$TMP" <<-'END'
-		import os, signal, socket, subprocess, sys
+		import os, signal, socket, subprocess, sys, time
 
 		tmp = sys.argv[1]
 		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -434,19 +458,24 @@ asks_for_time()
 		while (text := s.recv(4096)) == b'WATCHDOG=1':
 		    pass
 		assert text == b'STOPPING=1', text
-		s.settimeout(1)
-		said = []
-		while p.poll() is None:
-		    try:
+		while 'holding fsync' not in open(tmp + '/said').read():
+		    time.sleep(0.1)
+		# One may have come before.
+		s.settimeout(60)
+		said = [s.recv(4096) for i in range(4)]
+		os.unlink(tmp + '/control')
+		p.wait(300)
+		s.setblocking(False)
+		try:
+		    while True:
 		        said.append(s.recv(4096))
-		    except TimeoutError:
-		        pass
+		except BlockingIOError:
+		    pass
 		print(len(said), 'times', said[0], p.returncode)
 		assert set(said) == {b'EXTEND_TIMEOUT_USEC=21000000\nWATCHDOG=1'}
-		assert len(said) >= 3
 		assert p.returncode in (143, -signal.SIGTERM)
 	END
-	grep -q 'held fsync' "$TMP/said"
+	wait_for grep -q 'held fsync' "$TMP/said"
 	[ -n "$(dumps "$TMP/slow/n")" ]
 }
 
