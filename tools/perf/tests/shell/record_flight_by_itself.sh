@@ -195,8 +195,12 @@ burn()
 
 busy_cpus()
 {
+	local began
+
 	start cpu 'cpu/busy,over=90%,for=2s/'
+	began=${EPOCHREALTIME/[.,]/}
 	burn 1
+	stood_still "$(ms_since "$began")" 1700
 	sleep 3
 	quiet
 	# One hit, however long it lasts.
@@ -213,12 +217,20 @@ has_pressure()
 	cat /proc/pressure/cpu >/dev/null 2>&1
 }
 
+# waited FILE: in ms, for a CPU, since it was first measured
+waited()
+{
+	awk '$1 == "some" { sub("total=", "", $5); print int($5 / 1000) }' "$1"
+}
+
 pressure()
 {
-	local burners
+	local burners before
 
+	before=$(waited /proc/pressure/cpu)
 	start psi 'psi/resource=cpu,some,over=1800ms,window=2s/'
 	sleep 3
+	stood_still $(($(waited /proc/pressure/cpu) - before)) 1800
 	quiet
 	burners=()
 	for _ in 1 2 3; do
@@ -255,12 +267,13 @@ pressure_in_a_cgroup()
 	trap 'rmdir "$CGROUP"' EXIT
 	start psi-cgroup 'psi/resource=cpu,some,over=800ms,window=2s,cgroup=flight-psi/'
 	rmdir "$CGROUP"
-	FLIGHT_WAIT=20 wait_for says 'The cgroup flight-psi is gone: --trigger psi waits'
+	wait_for says 'The cgroup flight-psi is gone: --trigger psi waits'
 	sleep 2
 	mkdir "$CGROUP"
-	FLIGHT_WAIT=20 wait_for says 'The cgroup flight-psi is back: --trigger psi watches'
+	wait_for says 'The cgroup flight-psi is back: --trigger psi watches'
 	# A task alone does not wait.
 	in_cgroup timeout 2 sh -c 'while :; do :; done' || true
+	stood_still "$(waited "$CGROUP/cpu.pressure")" 800
 	quiet
 	in_cgroup sh -c 'for i in 1 2 3; do timeout 5 sh -c "while :; do :; done" & done; wait' &
 	burners=$!

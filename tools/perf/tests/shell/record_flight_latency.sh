@@ -31,6 +31,17 @@ waits()
 	python3 "$FLIGHT_LIB/waits.py" "$@"
 }
 
+# waits_less MS NAME...: than a wait that is a hit
+waits_less()
+{
+	local said
+
+	said=$(waits "${@:2}")
+	echo "$said"
+	said=${said##*at once }
+	stood_still "${said% ms}" "$1"
+}
+
 # For the recorder, and the thread that walks
 # shellcheck disable=SC2034 # for lib/flight_hits.sh
 QUIET=1
@@ -53,7 +64,7 @@ hit_victim()
 for_a_cpu()
 {
 	start runq 'latency/runq,over=400ms,comm=victim/'
-	waits victim queue 0.02
+	waits_less 400 victim queue 0.02
 	waits other queue 0.9
 	quiet
 	waits victim queue 0.9
@@ -64,7 +75,7 @@ for_a_cpu()
 off_the_cpu()
 {
 	start offcpu 'latency/offcpu,over=500ms,comm=victim/'
-	waits victim sleep 0.02 20
+	waits_less 500 victim sleep 0.02 20
 	waits other sleep 1.2
 	quiet
 	python3 "$FLIGHT_LIB/waits.py" victim sleep 60 &
@@ -80,7 +91,17 @@ off_the_cpu()
 	end 1
 }
 
-# A task of a cgroup, and of one of the same name that is made later.
+# sleeps_in CGROUP: and that is a hit, once the recorder knows the cgroup
+sleeps_in()
+{
+	# shellcheck disable=SC2016 # for the shell in there
+	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' - "$1" \
+		python3 "$FLIGHT_LIB/waits.py" victim sleep 1.2
+	has_dumps "$OUT_NAME" 1
+}
+
+# A task of a cgroup, and of one of the same name that is made later. The cooldown is that of the
+# one hit that is wanted.
 in_a_cgroup()
 {
 	local below=flight-latency$POD_CGROUP
@@ -89,15 +110,12 @@ in_a_cgroup()
 	mount_cgroups
 	mkdir -p "/sys/fs/cgroup/$below"
 	run_container
-	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/'
+	start cgroup 'latency/offcpu,over=400ms,cgroup=flight-latency/' 1h
 	waits victim sleep 1.2
 	quiet
 	find "$CGROUP" -depth -type d -exec rmdir {} \;
 	mkdir -p "/sys/fs/cgroup/$below"
-	sleep 2
-	# shellcheck disable=SC2016 # for the shell in there
-	sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' - "/sys/fs/cgroup/$below" \
-		python3 "$FLIGHT_LIB/waits.py" victim sleep 1.2
+	wait_for sleeps_in "/sys/fs/cgroup/$below"
 	hit_victim latency '(is|was) off the CPU' 400000
 	names_container "/$below"
 	end 1
@@ -118,7 +136,7 @@ mount_slow()
 in_a_syscall()
 {
 	start syscall 'syscall/name=fsync,over=500ms/'
-	waits victim fsync "$TMP/disk/slow/quiet"
+	waits_less 500 victim fsync "$TMP/disk/slow/quiet"
 	waits victim sleep 1.2
 	quiet
 	: >"$TMP/said"

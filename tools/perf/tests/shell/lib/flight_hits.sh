@@ -10,17 +10,20 @@
 TIMES=${FLIGHT_TIMES:-1}
 ALL_MS=${FLIGHT_ALL_MS:-1000}
 
-# again FUNCTION: TIMES times, each in a shell of its own
+# again FUNCTION: TIMES times, each in a shell of its own, and once more for each that stood_still
 again()
 {
-	local i
+	local i still=0
 
 	: >"$TMP/took"
-	for ((i = 0; i < TIMES; i++)); do
+	for ((i = 0; i < TIMES + still; i++)); do
 		echo "$1, $i times before"
 		# Not in a condition, where errors do not end it.
 		("$1")
 		rm -f "$TMP"/*.sample.*
+		[ -e "$TMP/still" ] || continue
+		rm "$TMP/still"
+		((++still <= 20))
 	done
 	[ "$TIMES" -gt 1 ] && [ -s "$TMP/took" ] || return 0
 	sort -n "$TMP/took" | awk -v what="$1" -v times="$TIMES" -v all="$ALL_MS" '{ ms[NR] = $1 }
@@ -118,6 +121,23 @@ quiet()
 	[ "${FLIGHT_QUIET-}" = only ] || return 0
 	end 0
 	exit
+}
+
+# stood_still MS LIMIT: did what is no cause take MS, and not less than LIMIT, as the machine stood
+# still? It is one then: this try ends, and does not count.
+stood_still()
+{
+	[ "$1" -ge "$2" ] || return 0
+	echo "$1 ms are no less than $2 ms: once more"
+	stop_recorder INT
+	: >"$TMP/still"
+	exit 0
+}
+
+# ms_since MICROSECONDS: by EPOCHREALTIME
+ms_since()
+{
+	echo $(((${EPOCHREALTIME/[.,]/} - $1) / 1000))
 }
 
 # end N: it ends with so many dumps, without the last one
