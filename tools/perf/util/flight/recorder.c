@@ -69,6 +69,14 @@
 /* How often triggers may be the reason for a pass. A half-full buffer is one at any time. */
 #define LEAST_INTERVAL		((u64)(5 * NSEC_PER_MSEC))
 
+/*
+ * How often a trigger is looked at when the recorder ends. A look reads 1024 records at most,
+ * and this is all that the largest buffer holds which is read like that: the log of the kernel
+ * has room for a record in every 32 bytes, so this is a log of 8 MiB. Who writes without end,
+ * and faster than it is read, does not hold up the end for longer.
+ */
+#define LAST_LOOKS		256
+
 /* What --combine may take at the end, before the service manager is to be impatient. */
 #define TIME_TO_COMBINE		((u64)(600 * NSEC_PER_SEC))
 
@@ -255,6 +263,15 @@ static void look_at_trigger(struct flight_recorder *fr, struct flight_trigger *t
 		correct_manifest(fr, t);
 }
 
+/* All hits that there are by now, however many more than one look reads. */
+static void look_for_the_last_time(struct flight_recorder *fr, struct flight_trigger *t)
+{
+	u64 now = rdclock();
+
+	for (int i = 0; i < LAST_LOOKS && (!i || t->more); i++)
+		look_at_trigger(fr, t, now);
+}
+
 /*
  * Wake up for what is next: a delay or a cooldown that ends. With a maximum age also
  * for a pass, as a round is as old as its newest record.
@@ -408,7 +425,7 @@ int flight_recorder__finish(struct flight_recorder *fr, bool dump)
 	/* Hits since the last pass are swallowed, or merged into the last dump. */
 	for (struct flight_trigger *t = fr->opts->triggers; t; t = t->next) {
 		if (trigger_is_ready(&t->state) || trigger_is_hit(&t->state))
-			look_at_trigger(fr, t, rdclock());
+			look_for_the_last_time(fr, t);
 	}
 	flight_triggers__stop(fr->opts->triggers);
 	if (flight_store__is_open(&fr->store))

@@ -139,7 +139,7 @@ static unsigned int bpf_hits(struct flight_trigger *t)
 	struct pinned *p = t->priv;
 	unsigned int hits;
 
-	ring_buffer__consume_n(p->rb, RECORDS_PER_PASS);
+	t->more = ring_buffer__consume_n(p->rb, RECORDS_PER_PASS) == RECORDS_PER_PASS;
 	hits = p->hits;
 	p->hits = 0;
 	return hits;

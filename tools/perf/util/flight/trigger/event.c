@@ -348,10 +348,11 @@ static unsigned int read_map(struct flight_trigger *t, struct mmap *map, bool *t
 {
 	unsigned int hits = 0, samples = 0;
 	union perf_event *event;
+	int i;
 
 	if (perf_mmap__read_init(&map->core))
 		return 0;
-	for (int i = 0; i < RECORDS_PER_PASS; i++) {
+	for (i = 0; i < RECORDS_PER_PASS; i++) {
 		event = perf_mmap__read_event(&map->core);
 		if (!event)
 			break;
@@ -366,6 +367,7 @@ static unsigned int read_map(struct flight_trigger *t, struct mmap *map, bool *t
 		perf_mmap__consume(&map->core);
 	}
 	perf_mmap__read_done(&map->core);
+	t->more |= i == RECORDS_PER_PASS;
 	return hits;
 }
 

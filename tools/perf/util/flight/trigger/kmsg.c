@@ -293,8 +293,9 @@ static unsigned int kmsg_hits(struct flight_trigger *t)
 	regmatch_t groups[MAX_GROUPS];
 	char record[MAX_RECORD + 1];
 	unsigned int hits = 0;
+	int i;
 
-	for (int i = 0; i < RECORDS_PER_PASS; i++) {
+	for (i = 0; i < RECORDS_PER_PASS; i++) {
 		ssize_t len = read(t->fd, record, MAX_RECORD);
 		char *line;
 
@@ -315,6 +316,7 @@ static unsigned int kmsg_hits(struct flight_trigger *t)
 		/* The next one may have no such line. */
 		*m->cgroup = '\0';
 	}
+	t->more = i == RECORDS_PER_PASS;
 	return hits;
 }
 

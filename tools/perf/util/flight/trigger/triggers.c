@@ -427,6 +427,7 @@ unsigned int flight_trigger__look(struct flight_trigger *t, u64 now)
 {
 	unsigned int hits;
 
+	t->more = false;
 	if (trigger_is_ready(&t->state)) {
 		t->hit_at = 0;
 		t->cause = (struct flight_cause) {};

@@ -98,6 +98,7 @@ struct flight_trigger_ops {
  * @tries: how often its dump was tried again
  * @due: when the dump begins, CLOCK_MONOTONIC
  * @looked_at: CLOCK_MONOTONIC of the look that asks for @hits
+ * @more: set by @hits: it has read as much as a look may, and there may be more
  * @quiet_until: end of the cooldown
  * @merged: further hits merged into the pending dump
  * @swallowed: hits during the cooldown after the last dump
@@ -124,6 +125,7 @@ struct flight_trigger {
 	unsigned int				tries;
 	u64					due;
 	u64					looked_at;
+	bool					more;
 	u64					quiet_until;
 	u64					merged;
 	u64					swallowed;
