@@ -74,12 +74,23 @@ n=0 bad=0
 # Jobs have numbers as they have for who types the commands.
 set -m
 for command in "${commands[@]}"; do
-	n=$((n + 1))
-	if eval "$command" >"$directory/.said" 2>&1 </dev/null; then
+	n=$((n + 1)) status=0 said=$directory/.said-$n end=$((SECONDS + 300))
+	eval "$command" >"$said" 2>&1 </dev/null || status=$?
+	# What a command finds after a pause may take even longer.
+	while [ $status != 0 ] && [[ $command == sleep\ * ]] && [ $SECONDS -lt $end ]; do
+		status=0
+		eval "$command" >"$said" 2>&1 </dev/null || status=$?
+	done
+	# Nor is a signal for a recorder that is not ready.
+	while [[ $command == *'perf record '*' -M '*'&' ]] && [ $SECONDS -lt $end ] &&
+	      ! grep -q 'flight recorder [0-9]' "$said"; do
+		command sleep 0.2
+	done
+	if [ $status = 0 ]; then
 		echo "ok $n $command"
 	else
-		echo "# status $?"
-		sed "s/^/# /" "$directory/.said" | tail -n 30
+		echo "# status $status"
+		sed "s/^/# /" "$said" | tail -n 30
 		bad=$((bad + 1))
 		echo "not ok $n $command"
 	fi
