@@ -33,6 +33,17 @@ records_a_session()
 # More than the session's buffers hold, read while it comes, is in the dump.
 keeps_more_than_the_buffers()
 {
+	# A recorder that a busy machine does not run reads too little, and says so.
+	for _ in 1 2 3; do
+		keep_more_than_the_buffers
+		[ "$(json "$DUMP" events)" -le 5000 ] || break
+		[ "$(json "$DUMP" given_up)" != 0 ] || break
+	done
+	[ "$(json "$DUMP" events)" -gt 5000 ]
+}
+
+keep_more_than_the_buffers()
+{
 	perf record -P fb -m 64K -a \
 		-e syscalls:sys_enter_close --filter 'fd >= 1000000 && fd < 2000000000'
 	start_recorder "$TMP/b" -M 16M -e persistent/fb/
@@ -41,7 +52,6 @@ keeps_more_than_the_buffers()
 	stop_recorder INT
 	cat "$DUMP.json"
 	has_numbers "$DUMP" 1000000 1019999 || [ "$(json "$DUMP" given_up)" != 0 ]
-	[ "$(json "$DUMP" events)" -gt 5000 ]
 	# What was given up is told by CPU as well.
 	[ "$(sed -nE 's/.*"given_up": ([0-9]+), "way".*/\1/p' "$DUMP.json" |
 	     awk '{ n += $1 } END { print n }')" = "$(json "$DUMP" given_up)" ]
