@@ -83,6 +83,13 @@ keeps_the_newest()
 	opens "$DUMP"
 }
 
+# keeps_dump OUT LINK: there is one, which stays under another name; sets DUMP
+keeps_dump()
+{
+	DUMP=$(dumps "$1")
+	[ -n "$DUMP" ] && ln "$DUMP" "$2"
+}
+
 # Also those of earlier runs, and the newest one, with no dump that comes after it; not early.
 bounds_age()
 {
@@ -105,9 +112,8 @@ bounds_age()
 	not test -e "$old.tar.bz2"
 	begun=$(date +%s%N)
 	kill -USR1 "$RECORDER"
-	wait_for has_dumps "$TMP/m" 1
-	DUMP=$(dumps "$TMP/m")
-	opens "$DUMP"
+	wait_for keeps_dump "$TMP/m" "$TMP/kept"
+	opens "$TMP/kept"
 	wait_for test ! -e "$DUMP"
 	not test -e "$DUMP.json"
 	i=$((($(date +%s%N) - begun) / 1000000))

@@ -43,7 +43,7 @@ record_in_box()
 {
 	OUT_NAME=$BOX/d
 	: >"$OUT_NAME.stderr"
-	in_box "$1" perfmon perf record -M 1M -F 199 -a --trigger socket -o d "${@:2}" \
+	in_box "$1" perfmon perf record -M 8M -F 199 -a --trigger socket -o d "${@:2}" \
 		>>"$OUT_NAME.stderr" 2>&1 &
 	RECORDER=$!
 	echo $RECORDER >>"$TMP/recorders"

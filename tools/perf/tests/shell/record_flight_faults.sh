@@ -349,17 +349,18 @@ set_online()
 	echo "$2" >"/sys/devices/system/cpu/cpu$1/online"
 }
 
-# follows_a_fast_cpu OUT WAIT: CPUs that are back between two looks
+# follows_a_fast_cpu OUT [WAIT]: CPUs that are back between two looks
 follows_a_fast_cpu()
 {
 	local cpu back times
 
 	cpu=$(online_cpus | tail -n1)
 	start_recorder "$1" -M 8M -a -e syscalls:sys_enter_close --filter 'fd >= 1000000'
+	local -x FLIGHT_WAIT=${2-${FLIGHT_WAIT-}}
 	for times in 1 2 3; do
 		set_online "$cpu" 0
 		set_online "$cpu" 1
-		FLIGHT_WAIT=$2 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
+		wait_for has_lines "CPUs have come back.*; 0 events" "$times"
 	done
 	back=$(monotonic)
 	taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000099
@@ -379,7 +380,7 @@ follows_a_fast_cpu_untold()
 	OLD_PARANOID=$(cat /proc/sys/kernel/perf_event_paranoid)
 	trap 'echo "$OLD_PARANOID" >/proc/sys/kernel/perf_event_paranoid' EXIT
 	echo -1 >/proc/sys/kernel/perf_event_paranoid
-	follows_a_fast_cpu "$TMP/untold" 20
+	follows_a_fast_cpu "$TMP/untold"
 }
 
 # triggers_on_a_cpu_that_was_gone NAME OPTION...: a trigger has events of its own, whatever
@@ -395,9 +396,9 @@ triggers_on_a_cpu_that_was_gone()
 		set_online "$cpu" 0
 		sleep 1.5
 		set_online "$cpu" 1
-		FLIGHT_WAIT=20 wait_for has_lines "CPUs have come back.*; 0 events" "$times"
+		wait_for has_lines "CPUs have come back.*; 0 events" "$times"
 		taskset -c "$cpu" python3 "$FLIGHT_LIB/close_files.py" 1000000 1000000
-		FLIGHT_WAIT=20 wait_for has_dumps "$OUT_NAME" "$times"
+		wait_for has_dumps "$OUT_NAME" "$times"
 		grep -qE '"reason": "syscalls:sys_enter_close by pid [0-9]+ on CPU '"$cpu: fd" \
 			"$(newest_dump "$OUT_NAME").json"
 	done
@@ -422,7 +423,7 @@ tells_of_a_new_cpu()
 	dump
 	not grep cpus_left_out "$DUMP.json"
 	set_online "$NEW_CPU" 1
-	FLIGHT_WAIT=20 wait_for has_lines "came online after the start are left out: $NEW_CPU\\." 1
+	wait_for has_lines "came online after the start are left out: $NEW_CPU\\." 1
 	set_online "$NEW_CPU" 0
 	set_online "$NEW_CPU" 1
 	sleep 3
@@ -447,7 +448,7 @@ if [ "${TEST_MACHINE:-}" = 1 ]; then
 		check "a CPU that comes back" follows_a_cpu
 		check "a CPU that comes back, with --overwrite" follows_a_cpu --overwrite
 		# Without uevents there would be a look once a minute.
-		check "a CPU that comes back at once" follows_a_fast_cpu "$TMP/fast" 10
+		check "a CPU that comes back at once" follows_a_fast_cpu "$TMP/fast" 45
 		check "a CPU that comes back where nobody is told" follows_a_fast_cpu_untold
 		check "a CPU that comes back to a trigger" triggers_on_a_cpu_that_was_gone \
 			trigger -a -e cpu-clock -F 99

@@ -104,10 +104,12 @@ archives_combined()
 
 	mkdir "$dir"
 	make_victim "$dir/victim"
+	# A signal that comes before the recorder is ready is ignored.
 	# shellcheck disable=SC2016 # for the shell that runs it
 	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 --archive \
 		--trigger signal,action=combine,delay=1s -- \
-		sh -c 'kill -USR1 $PPID; exec "$0"' "$dir/victim" || echo "status $?"
+		sh -c '"$0"; while kill -USR1 $PPID; do "$0"; done' "$dir/victim" ||
+		echo "status $?"
 	stored "$dir/i" | grep -E '/victim/[0-9a-f]{40}/elf$'
 	is_whole "$dir/i"
 	has_names "$dir/i" "$dir/perf-symbols"
