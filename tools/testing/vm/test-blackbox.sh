@@ -276,8 +276,8 @@ notes_end_with_session()
 	local pid
 	as_unit perf-flight-note@.service perf data note --every 1 brief >/tmp/every 2>&1 &
 	pid=$!
-	if ! eventually 20 grep -q 'stored [1-9][0-9]* bytes with session brief' /tmp/every ||
-	   ! perf ctl -d brief || ! eventually 20 is_gone $pid || ! wait $pid ||
+	if ! eventually 300 grep -q 'stored [1-9][0-9]* bytes with session brief' /tmp/every ||
+	   ! perf ctl -d brief || ! eventually 300 is_gone $pid || ! wait $pid ||
 	   ! grep -x 'Session brief has ended.' /tmp/every; then
 		cat /tmp/every
 		kill $pid 2>/dev/null
@@ -683,7 +683,7 @@ death_7()
 {
 	watch_death
 	"$SELFTESTS/blackbox_late" box >/tmp/late 2>&1 &
-	eventually 20 grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
+	eventually 300 grep -q waiting /tmp/late || { cat /tmp/late; return 1; }
 	echo $BASHPID >/sys/fs/cgroup/older-than-session/cgroup.procs
 	start_load 7 0
 	# Each line of the panic takes so many ms.

@@ -24,6 +24,7 @@ PARAMS=(
 MODULE=$BUILD/patched/test_modules/perf_stall.ko
 BASE_PERF=$BUILD/base/bin/perf
 HOT_FUNCTION=story_hot_function
+TRACING=/sys/kernel/tracing
 
 # The child that keeps the notes listens to changes before it stores the first note.
 keeps_notes()
@@ -37,7 +38,7 @@ start_recorder()
 {
 	perf record -M 16M -e persistent/box/ -o "/tmp/$1.data" >"/tmp/$1.said" 2>&1 &
 	RECORDER=$!
-	eventually 20 keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
+	eventually 300 keeps_notes $RECORDER || { cat "/tmp/$1.said"; return 1; }
 }
 
 starts_recorder()
@@ -61,7 +62,7 @@ dies_with_recorder()
 		files=$(ls -l "/proc/$RECORDER/fd")
 		grep -c eventfd <<<"$files" || return
 		kill -$signal "$RECORDER"
-		eventually 20 is_gone "$KEEPER" || return
+		eventually 300 is_gone "$KEEPER" || return
 	done
 }
 
@@ -71,8 +72,8 @@ survives_keeper()
 	start_recorder alone || return
 	kill -KILL "$KEEPER"
 	sleep 1
-	kill -USR1 "$RECORDER" && eventually 20 grep 'dump /tmp/alone.data' /tmp/alone.said &&
-		kill -INT "$RECORDER" && eventually 20 is_gone "$RECORDER"
+	kill -USR1 "$RECORDER" && eventually 300 grep 'dump /tmp/alone.data' /tmp/alone.said &&
+		kill -INT "$RECORDER" && eventually 300 is_gone "$RECORDER"
 }
 
 # keeps_session: of the recorder's children, one has the session "other" open
@@ -91,6 +92,24 @@ make_other()
 	perf record -q -P other "$@" --reserve box -m 16K -e cpu-clock -C 0
 }
 
+# Each time that notes are about to be stored, from here on
+traces_notes()
+{
+	mountpoint -q "$TRACING" || mount -t tracefs none "$TRACING"
+	# shellcheck disable=SC2016 # $arg1 is the kernel's
+	echo 'p:notes perf_blackbox_ioctl of=$arg1:x64 flags=+u4($arg3):u32' \
+		>"$TRACING/kprobe_events" && echo 1 >"$TRACING/events/kprobes/notes/enable"
+}
+
+# stores_all SESSIONS TIMES: the keeper has stored notes with so many sessions; with the last one
+# so often all of them, and not only what was added
+stores_all()
+{
+	awk -v sessions="$1" -v times="$2" -v keeper="-$KEEPER\$" '
+		$1 ~ keeper && $NF == "flags=0" { last = $(NF - 1); nr += !stored[last]++ }
+		END { exit !(nr >= sessions && stored[last] >= times) }' "$TRACING/trace"
+}
+
 # At once, although nothing happens that it would have to add. (Such a session has side-band, and
 # the keeper does not listen.)
 keeps_another()
@@ -100,10 +119,11 @@ keeps_another()
 	perf record -M 16M -e persistent/other/ -o /tmp/other.data >/tmp/other.said 2>&1 &
 	RECORDER=$!
 	echo $RECORDER >/tmp/other.pid
-	eventually 20 keeps_session || { cat /tmp/other.said; return 1; }
+	eventually 300 keeps_session || { cat /tmp/other.said; return 1; }
+	eventually 300 stores_all 1 1 || { cat "$TRACING/trace"; return 1; }
 	id=$(cat $DEVICE/sessions/other/id) keeper=$KEEPER
 	make_other --replace && [ "$(cat $DEVICE/sessions/other/id)" != "$id" ] || return
-	eventually 20 keeps_session || { cat /tmp/other.said; return 1; }
+	eventually 300 keeps_session || { cat /tmp/other.said; return 1; }
 	[ "$KEEPER" = "$keeper" ] && grep "session 'other' was replaced" /tmp/other.said
 }
 
@@ -111,12 +131,14 @@ keeps_another()
 # It is their last change before the reset.
 notes_added_events()
 {
-	perf record -q -P other --add -m 16K -e sched:sched_process_exit -C 0 || return
-	sleep 15
-	grep "session 'other' got 1 events more" /tmp/other.said || return
 	KEEPER=$(pgrep -P "$(cat /tmp/other.pid)" | head -n1)
+	# Not to be taken for those of the events that follow
+	eventually 300 stores_all 2 1 || { cat "$TRACING/trace"; return 1; }
+	perf record -q -P other --add -m 16K -e sched:sched_process_exit -C 0 || return
+	eventually 300 stores_all 2 2 || { cat "$TRACING/trace"; return 1; }
+	grep "session 'other' got 1 events more" /tmp/other.said || return
 	kill -KILL "$(cat /tmp/other.pid)"
-	[ -n "$KEEPER" ] && eventually 20 is_gone "$KEEPER" && taskset 1 /bin/true
+	[ -n "$KEEPER" ] && eventually 300 is_gone "$KEEPER" && taskset 1 /bin/true
 }
 
 # Its /proc has other pids, and would replace what is right.
@@ -126,13 +148,13 @@ is_not_in_container()
 	unshare --pid --fork --mount-proc perf record -M 16M -e persistent/box/ \
 		-o /tmp/container.data >/tmp/container.said 2>&1 &
 	unshare=$!
-	eventually 20 grep -q 'flight recorder [0-9]' /tmp/container.said ||
+	eventually 300 grep -q 'flight recorder [0-9]' /tmp/container.said ||
 		{ cat /tmp/container.said; return 1; }
 	RECORDER=$(pgrep -P $unshare)
 	# Another child writes what is auxiliary.
 	sleep 5
 	! keeps_notes "$RECORDER" || return
-	kill -INT "$RECORDER" && eventually 20 is_gone $unshare
+	kill -INT "$RECORDER" && eventually 300 is_gone $unshare
 }
 
 boot_1()
@@ -142,6 +164,7 @@ boot_1()
 	tap_run "the session records in the region" test -e $DEVICE/sessions/box
 	tap_run "the keeper of the notes dies with its recorder" dies_with_recorder
 	tap_run "the recorder goes on without it" survives_keeper
+	traces_notes
 	tap_run "it follows a session that is replaced" keeps_another
 	tap_run "and one that gets events" notes_added_events
 	tap_run "there is none in another pid namespace" is_not_in_container
