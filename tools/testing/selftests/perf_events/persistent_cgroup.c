@@ -755,9 +755,9 @@ TEST_F(cgroup, v1_is_held)
 	close(fd);
 	/* Mounted and unmounted again, it is destroyed, once the cgroup in it has been freed. */
 	for (i = 0; i < 600 && hierarchy("perf_event"); i++) {
-		usleep(100000);
 		ASSERT_EQ(0, mount_v1());
 		ASSERT_EQ(0, umount(V1));
+		usleep(100000);
 	}
 	EXPECT_TRUE(controller_returns());
 	rmdir(V1);
