@@ -29,14 +29,24 @@ other_perf()
 	"$BASE_PERF" "$1" --kallsyms /dev/null "${@:2}"
 }
 
+# For how many seconds the CPUs were busy since the machine was started, all together
+cpu_seconds()
+{
+	local user nice system irq softirq _
+
+	read -r _ user nice system _ _ irq softirq _ </proc/stat
+	echo $(((user + nice + system + irq + softirq) / 100))
+}
+
 # check NAME FUNCTION...: in a subshell, with -e. What takes long is told. CHECK_ONLY: the
 # FUNCTION that is tried alone, or a word behind it.
 check()
 {
-	local name=$1 rc=0 text began=$SECONDS
+	local name=$1 rc=0 text began=$SECONDS busy
 
 	shift
 	[ -z "${CHECK_ONLY-}" ] || [[ " $* " == *" $CHECK_ONLY "* ]] || return 0
+	busy=$(cpu_seconds)
 	persistent_n=$((persistent_n + 1))
 	set +e
 	text=$(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND" >&2' ERR; "$@" 2>&1 </dev/null)
@@ -49,7 +59,8 @@ check()
 		printf '# %s\n' "${text//$'\n'/$'\n'# }"
 		echo "not ok $persistent_n $name"
 	fi
-	[ $((SECONDS - began)) -lt 5 ] || echo "# took $((SECONDS - began)) s"
+	[ $((SECONDS - began)) -lt 5 ] ||
+		echo "# took $((SECONDS - began)) s, $(($(cpu_seconds) - busy)) s of the CPUs"
 }
 
 # leave_out NAME REASON: a check that cannot be made here
