@@ -24,7 +24,10 @@
  *
  * Of several CPUs in panic(), one gets as far as the hook. With panic_force_cpu=, which newer
  * kernels have, it is the one on which panic() was called, before it dumps the stack and hands
- * over: what the other one does follows from that. If the last act faults in an
+ * over: what the other one does follows from that. It does not own the panic yet. If another
+ * CPU, in a panic or an oops of its own, gets there meanwhile, it waits for the last act, or
+ * would stop it half-way; for a second at most. An NMI of the same CPU that panics as well
+ * cannot wait. If the last act faults in an
  * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
  * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
  *
@@ -68,6 +71,7 @@
  * a last act may lose the newest lines: CRCs, and the checks of each record, find that.
  */
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/kdebug.h>
 #include <linux/libnvdimm.h>
@@ -92,7 +96,12 @@
 /* Images of this boot; only added to, under perf_persistent_mutex */
 static LIST_HEAD(perf_blackbox_live);
 
+/* The CPU of the last act, plus 1; PERF_BLACKBOX_COMPLETE behind it */
 static atomic_t perf_blackbox_is_dead = ATOMIC_INIT(0);
+#define PERF_BLACKBOX_COMPLETE		(-1)
+
+/* How long another CPU waits for it, in ms */
+#define PERF_BLACKBOX_TIME_TO_DIE	1000
 
 /* An oops is the reason of a death that comes so soon after it. */
 #define PERF_BLACKBOX_OOPS_NS		(10 * NSEC_PER_SEC)
@@ -248,13 +257,31 @@ static void perf_blackbox_name_tasks(struct perf_blackbox *box)
 	perf_blackbox_publish_entry(death, sizeof(*death));
 }
 
+/* Before this CPU stops the one that is at it. */
+static void perf_blackbox_await_last_act(void)
+{
+	int i;
+
+	for (i = 0; i < PERF_BLACKBOX_TIME_TO_DIE; i++) {
+		if (atomic_read_acquire(&perf_blackbox_is_dead) == PERF_BLACKBOX_COMPLETE)
+			return;
+		touch_nmi_watchdog();
+		mdelay(1);
+	}
+}
+
 static void perf_blackbox_die(u32 kind, const char *reason)
 {
+	int this_cpu = raw_smp_processor_id() + 1, owner;
 	struct perf_blackbox *box;
 
 	/* A, matches B in perf_persistent_resume_buffer() */
-	if (atomic_cmpxchg(&perf_blackbox_is_dead, 0, 1))
+	owner = atomic_cmpxchg(&perf_blackbox_is_dead, 0, this_cpu);
+	if (owner) {
+		if (owner != this_cpu)
+			perf_blackbox_await_last_act();
 		return;
+	}
 
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		box->pause(box);
@@ -264,6 +291,7 @@ static void perf_blackbox_die(u32 kind, const char *reason)
 		perf_blackbox_name_tasks(box);
 	list_for_each_entry_rcu(box, &perf_blackbox_live, entry, true)
 		perf_blackbox_flush(box);
+	atomic_set_release(&perf_blackbox_is_dead, PERF_BLACKBOX_COMPLETE);
 }
 
 /**
@@ -283,8 +311,8 @@ bool perf_blackbox_has_died(void)
  * perf_blackbox_panic - the kernel panics
  * @message: why
  *
- * Context: any, NMI included; called by panic() on the CPU that owns it or hands it over, with
- * interrupts disabled, before anything is printed and while the other CPUs run.
+ * Context: any, NMI included; called by panic() on the CPU that owns it or hands it over,
+ * before its message and its stack are printed, and while the other CPUs run.
  */
 void perf_blackbox_panic(const char *message)
 {
