@@ -383,11 +383,17 @@ class InOrder:
     def later(self, call):
         """The same call, whose first argument is the time, but made by do()"""
         keep = self.calls.append
-        return lambda *args: keep((args[0], call, args))
+        return lambda *args: keep((call, args))
+
+    def sample(self, call):
+        """later(), for what has a name that is mostly one of before, as fifth argument"""
+        keep, intern = self.calls.append, sys.intern
+        return lambda time, cpu, pid, tid, comm, *args: keep(
+            (call, (time, cpu, pid, tid, intern(comm), *args)))
 
     def do(self):
-        self.calls.sort(key=operator.itemgetter(0))
-        for _, call, args in self.calls:
+        self.calls.sort(key=lambda kept: kept[1][0])
+        for call, args in self.calls:
             call(*args)
         self.calls.clear()
 
@@ -1356,6 +1362,6 @@ process_tracepoint = recording.tracepoint
 process_switch = recording.context_switch
 tracepoint_fields = recording.fields
 if machine.defers:
-    process_sample = in_order.later(process_sample)
-    process_tracepoint = in_order.later(process_tracepoint)
+    process_sample = in_order.sample(process_sample)
+    process_tracepoint = in_order.sample(process_tracepoint)
     process_switch = in_order.later(process_switch)
