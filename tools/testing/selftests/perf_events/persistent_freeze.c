@@ -756,7 +756,9 @@ TEST_F(freeze, oom)
 			ASSERT_EQ(0, session_thaw(self->fd));
 		ASSERT_EQ(0, set_causes("oom:500"));
 	}
+	EXPECT_GT(30, i);
 	EXPECT_FALSE(becomes_frozen(self->fd, 1000));
+	ASSERT_EQ(0, set_causes("\n"));
 	EXPECT_EQ(0, rmdir(CGROUP));
 }
 

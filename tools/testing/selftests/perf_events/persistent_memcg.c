@@ -243,8 +243,8 @@ TEST_F(memcg, charged_and_returned)
 {
 	struct child child = in_group(GROUP, makes_and_ends);
 	long before, last = 0, kept;
+	int i, round;
 	int64_t id;
-	int i;
 
 	/*
 	 * A page of each session would be 20; the stock of a CPU has less than one. KASAN, which
@@ -256,22 +256,27 @@ TEST_F(memcg, charged_and_returned)
 	ASSERT_LT(0, ask(&child));
 	ASSERT_LT(0, ask(&child));
 	sleep(8);
-	before = kernel_bytes(GROUP);
-	for (i = 0; i < 20; i++) {
-		id = ask(&child);
-		ASSERT_LT(0, id);
-		EXPECT_KERNEL_BYTES(before + CHARGED, GROUP);
-		EXPECT_EQ(id, ask(&child));
-		EXPECT_KERNEL_BYTES(before, GROUP);
-	}
-	/* kfree_rcu() keeps what it is given for up to 5 s. */
-	for (i = 0; i < 20; i++) {
-		sleep(1);
-		last = kernel_bytes(GROUP);
-		if (i > 2 && last <= before + kept)
+	/* What the caches of a CPU keep of freed objects does not grow again and again. */
+	for (round = 0; round < 3; round++) {
+		before = kernel_bytes(GROUP);
+		for (i = 0; i < 20; i++) {
+			id = ask(&child);
+			ASSERT_LT(0, id);
+			EXPECT_KERNEL_BYTES(before + CHARGED, GROUP);
+			EXPECT_EQ(id, ask(&child));
+			EXPECT_KERNEL_BYTES(before, GROUP);
+		}
+		/* kfree_rcu() keeps what it is given for up to 5 s. */
+		for (i = 0; i < 20; i++) {
+			sleep(1);
+			last = kernel_bytes(GROUP);
+			if (i > 2 && last <= before + kept)
+				break;
+		}
+		TH_LOG("%ld bytes of the kernel before, %ld after 20 sessions", before, last);
+		if (last <= before + kept)
 			break;
 	}
-	TH_LOG("%ld bytes of the kernel before, %ld after 20 sessions", before, last);
 	EXPECT_GE(before + kept, last);
 	EXPECT_LE(before - kept, last);
 	end_child(&child);
