@@ -131,11 +131,14 @@ print([r["pid"] for r in json.load(sys.stdin) if r["name"] == "box"][0])')
 	# Now there is only one, and it needs no name. Others hold it up when it combines.
 	perf ctl --dump
 	for hog in 1 2 3 4; do
-		perf test -w noploop 1000 &
+		perf test -w noploop 1000 >/dev/null 2>&1 &
 		hogs+=($!)
 	done
+	# shellcheck disable=SC2064 # those that there are now
+	trap "kill ${hogs[*]}" EXIT
 	file=$(perf ctl --combine)
 	kill "${hogs[@]}"
+	trap - EXIT
 	[ "$file" = "$TMP/two/other" ]
 	opens "$file"
 	[ "$(nr_dumps "$TMP/two/other")" = 0 ]

@@ -70,10 +70,9 @@
 #define LEAST_INTERVAL		((u64)(5 * NSEC_PER_MSEC))
 
 /*
- * How often a trigger is looked at when the recorder ends. A look reads 1024 records at most,
- * and this is all that the largest buffer holds which is read like that: the log of the kernel
- * has room for a record in every 32 bytes, so this is a log of 8 MiB. Who writes without end,
- * and faster than it is read, does not hold up the end for longer.
+ * How often a trigger is looked at when the recorder ends. A look reads 1024 records at most.
+ * The log of the kernel has room for a record in every 32 bytes, so this is enough for one of
+ * 8 MiB. Who writes without end, and faster than it is read, does not hold up the end for longer.
  */
 #define LAST_LOOKS		256
 
