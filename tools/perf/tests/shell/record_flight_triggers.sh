@@ -30,6 +30,8 @@ tracepoint_with_filter()
 	local event='sched:sched_process_exec/filename ~ "*cra,sh*"/'
 
 	mount_cgroups
+	# Until a controller was given to cgroups once, perf takes all tasks for those of the root.
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 	start_recorder "$TMP/a" -M 4M -e cpu-clock -F 199 -a \
 		--trigger "event:$event,delay=10ms,cooldown=0"
 	make_cgroup flight-event
