@@ -460,14 +460,19 @@ static int open_queued(const char *filter, int cpu)
 	return -1;
 }
 
-/* How many there are when those of earlier tests have been freed */
+/* How many there are when those of earlier tests have been freed: for three seconds, none was */
 static long still_dying(void)
 {
-	int i;
+	long now = root_stat("nr_dying_descendants"), last;
+	int i, same = 0;
 
-	for (i = 0; i < 6000 && root_stat("nr_dying_descendants") > 0; i++)
+	for (i = 0; i < 6000 && now > 0 && same < 300; i++) {
 		usleep(10000);
-	return root_stat("nr_dying_descendants");
+		last = now;
+		now = root_stat("nr_dying_descendants");
+		same = now == last ? same + 1 : 0;
+	}
+	return now;
 }
 
 /* Of those that were removed since there were so many of them */
@@ -734,7 +739,7 @@ TEST_F(cgroup, controller_is_taken)
 TEST_F(cgroup, v1_is_held)
 {
 	int64_t id;
-	int fd, i;
+	int fd, i, k;
 
 	mkdir(V1, 0755);
 	if (mount_v1())
@@ -754,10 +759,12 @@ TEST_F(cgroup, v1_is_held)
 	EXPECT_EQ(id, claim(fd));
 	close(fd);
 	/* Mounted and unmounted again, it is destroyed, once the cgroup in it has been freed. */
-	for (i = 0; i < 600 && hierarchy("perf_event"); i++) {
+	for (i = 0; i < 30 && hierarchy("perf_event"); i++) {
 		ASSERT_EQ(0, mount_v1());
 		ASSERT_EQ(0, umount(V1));
-		usleep(100000);
+		/* To let it go takes a while, too. */
+		for (k = 0; k < 200 && hierarchy("perf_event"); k++)
+			usleep(10000);
 	}
 	EXPECT_TRUE(controller_returns());
 	rmdir(V1);
