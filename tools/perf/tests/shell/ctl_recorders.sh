@@ -118,7 +118,7 @@ has_ended()
 # The process is gone, and its last dump there, when the command returns.
 stops()
 {
-	local file pid hog hogs=()
+	local file pid hogs=()
 
 	pid=$(perf ctl --json | python3 -c 'import json, sys
 print([r["pid"] for r in json.load(sys.stdin) if r["name"] == "box"][0])')
@@ -130,7 +130,7 @@ print([r["pid"] for r in json.load(sys.stdin) if r["name"] == "box"][0])')
 	[ "$(newest_dump "$TMP/one/box")" = "$file" ]
 	# Now there is only one, and it needs no name. Others hold it up when it combines.
 	perf ctl --dump
-	for hog in 1 2 3 4; do
+	for _ in 1 2 3 4; do
 		perf test -w noploop 1000 >/dev/null 2>&1 &
 		hogs+=($!)
 	done
