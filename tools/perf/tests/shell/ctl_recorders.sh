@@ -137,6 +137,7 @@ print([r["pid"] for r in json.load(sys.stdin) if r["name"] == "box"][0])')
 	# shellcheck disable=SC2064 # those that there are now
 	trap "kill ${hogs[*]}" EXIT
 	file=$(perf ctl --combine)
+	[ -s "$file" ]
 	kill "${hogs[@]}"
 	trap - EXIT
 	[ "$file" = "$TMP/two/other" ]
