@@ -661,7 +661,8 @@ static int put_file(struct dump *d)
 		return err;
 
 	session->header.data_size = d->written;
-	clockid__read_reference(env->clock.clockid, &env->clock.clockid_ns, &env->clock.tod_ns);
+	clockid__read_both(env->clock.clockid, &env->clock.clockid_ns, CLOCK_REALTIME,
+			   &env->clock.tod_ns);
 	evlist__set_first_sample_time(d->source->evlist, d->m.oldest);
 	evlist__set_last_sample_time(d->source->evlist, d->m.newest);
 	return perf_session__write_header(session, d->source->evlist, d->fd, true);

@@ -254,29 +254,10 @@ unsigned int flight_deadline__nr(const struct flight_trigger *t)
 	return t->priv ? ((const struct deadlines *)t->priv)->nr : 0;
 }
 
-/*
- * The hit is of that time, on the clock of the records. Of a few attempts the shortest counts: this
- * process may be stopped between two clocks.
- */
-static void set_time(struct flight_trigger *t, u64 due)
-{
-	u64 before, after, at, least = -1ULL;
-
-	for (int i = 0; i < 5; i++) {
-		before = rdclock();
-		if (clockid__read(t->host->clockid, &at))
-			return;
-		after = rdclock();
-		if (after - before < least) {
-			least = after - before;
-			t->hit_at = at - (before - due);
-		}
-	}
-}
-
 static void set_reason(struct flight_trigger *t, const struct deadline *d, u64 now)
 {
 	char reason[sizeof(t->reason)];
+	u64 here, then;
 
 	scnprintf(reason, sizeof(reason), "deadline %s of %" PRIu64 " ms passed%s%s", d->id,
 		  d->in / NSEC_PER_MSEC, d->text ? ": " : "", d->text ?: "");
@@ -284,7 +265,8 @@ static void set_reason(struct flight_trigger *t, const struct deadline *d, u64 n
 	t->cause.unit = "ms";
 	t->cause.value = (now - d->due + d->in) / NSEC_PER_MSEC;
 	t->cause.threshold = d->in / NSEC_PER_MSEC;
-	set_time(t, d->due);
+	if (!clockid__read_both(t->host->clockid, &here, CLOCK_MONOTONIC, &then))
+		t->hit_at = here - (then - d->due);
 }
 
 static unsigned int deadline_hits(struct flight_trigger *t)
