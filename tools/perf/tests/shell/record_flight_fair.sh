@@ -45,15 +45,15 @@ for i in range(int(sys.argv[1])):
     os.getppid()' "$2"
 }
 
-# record_rounds OUT OPTION...: a dump with all that was recorded. If the machine stands still, the
+# record_all OUT FUNCTION: a dump of all that the function makes. If the machine stands still, the
 # kernel's buffers overflow: then it is tried again.
-record_rounds()
+record_all()
 {
 	local try
 
 	for try in 1 2 3; do
-		start_recorder "$1-$try" "${@:2}"
-		make_records
+		start_recorder "$1-$try" -M 4M --fair cgroup "${EVENT[@]}"
+		"$2"
 		dump
 		[ "$(json "$DUMP" lost)" != 0 ] || return 0
 		[ $try = 3 ] || stop_recorder TERM
@@ -103,7 +103,7 @@ with_it_it_keeps_all()
 {
 	local kept
 
-	record_rounds "$TMP/with" -M 4M --fair cgroup "${EVENT[@]}"
+	record_all "$TMP/with" make_records
 	opens "$DUMP"
 	kept=$(number_of quiet)
 	echo "$kept of $((ROUNDS * CALLS)) records are left with --fair," \
@@ -138,21 +138,23 @@ assert min(times) < float(sys.argv[1]) + 1, min(times)' "$loud"
 	perf verdict -i "$DUMP" | grep 'Records of some cgroups are missing before'
 }
 
+# The one that comes last would take all.
+call_some()
+{
+	local i
+
+	for ((i = 0; i < NR; i++)); do
+		call "some-$i" 60000
+	done
+}
+
 # divides_evenly NR: each has at least 90 % of an equal share.
 divides_evenly()
 {
-	local i try
+	local NR=$1
 
-	for try in 1 2 3; do
-		start_recorder "$TMP/$1-$try" -M 4M --fair cgroup "${EVENT[@]}"
-		# The one that comes last would take all.
-		for ((i = 0; i < $1; i++)); do
-			call "some-$i" 60000
-		done
-		dump
-		stop_recorder TERM
-		[ "$(json "$DUMP" lost)" != 0 ] || break
-	done
+	record_all "$TMP/$1" call_some
+	stop_recorder TERM
 	grep complete_since "$DUMP.json"
 	# The common queue has a share as well.
 	python3 -c '

@@ -33,13 +33,7 @@ records_a_session()
 # More than the session's buffers hold, read while it comes, is in the dump.
 keeps_more_than_the_buffers()
 {
-	# A recorder that a busy machine does not run reads too little, and says so.
-	for _ in 1 2 3; do
-		keep_more_than_the_buffers
-		[ "$(json "$DUMP" events)" -le 5000 ] || break
-		[ "$(json "$DUMP" given_up)" != 0 ] || break
-	done
-	[ "$(json "$DUMP" events)" -gt 5000 ]
+	reads_more_than 5000 keep_more_than_the_buffers
 }
 
 keep_more_than_the_buffers()

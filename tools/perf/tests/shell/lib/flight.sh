@@ -154,6 +154,18 @@ stop_recorder()
 	DUMP=$(newest_dump "$OUT_NAME")
 }
 
+# reads_more_than N FUNCTION: which sets DUMP to one with more records. A recorder that a busy
+# machine does not run reads too little, and says so: then it is tried again.
+reads_more_than()
+{
+	for _ in 1 2 3; do
+		"$2"
+		[ "$(json "$DUMP" events)" -le "$1" ] || break
+		[ "$(json "$DUMP" given_up)" != 0 ] || break
+	done
+	[ "$(json "$DUMP" events)" -gt "$1" ]
+}
+
 # A recorder asks for cgroups if they are mounted when it starts.
 mount_cgroups()
 {
