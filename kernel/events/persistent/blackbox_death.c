@@ -22,14 +22,16 @@
  * message and the stack, which takes seconds on a slow console. A panic notifier would come
  * after that, and after the crash kernel is started.
  *
- * Of several CPUs in panic(), one gets as far as the hook. With panic_force_cpu=, which newer
- * kernels have, it is the one on which panic() was called, before it dumps the stack and hands
- * over: what the other one does follows from that. It does not own the panic yet. If another
- * CPU, in a panic or an oops of its own, gets there meanwhile, it waits for the last act, or
- * would stop it half-way; for a second at most. An NMI of the same CPU that panics as well
- * cannot wait. If the last act faults in an
- * interrupt, in the idle task or with panic_on_oops, the panic that follows from that finds
- * perf_blackbox_is_dead set, and goes on without it. Otherwise only the task dies.
+ * Of several CPUs in panic(), one gets as far as the hook. Newer kernels have panic_force_cpu=:
+ * there the hook comes on the CPU on which panic() was called, before it dumps the stack and
+ * hands over to the forced CPU. It does not own the panic yet. Another CPU that panics, or has an
+ * oops that starts the crash kernel, can own it meanwhile, and would stop the last act half-way.
+ * It waits for the end of it, for a second at most. An NMI of the same CPU that panics as well
+ * cannot wait.
+ *
+ * If the last act faults in an interrupt, in the idle task or with panic_on_oops, the panic that
+ * follows from that finds perf_blackbox_is_dead set, and goes on without it. Otherwise only the
+ * task dies.
  *
  * Until panic() stops the other CPUs, they may thaw or end a session. What the image says at
  * the last act must stay:
@@ -257,7 +259,7 @@ static void perf_blackbox_name_tasks(struct perf_blackbox *box)
 	perf_blackbox_publish_entry(death, sizeof(*death));
 }
 
-/* Before this CPU stops the one that is at it. */
+/* The CPU that is at it must not be stopped. */
 static void perf_blackbox_await_last_act(void)
 {
 	int i;
