@@ -66,22 +66,17 @@ static long kernel_bytes(const char *group)
 	return get_number(group, "memory.stat", "kernel");
 }
 
-static bool is_about(long want, long got)
-{
-	return want - MARGIN <= got && got <= want + MARGIN;
-}
-
 #define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 
 /* What is freed is freed by RCU, and memory.stat is behind: it is waited for. */
-static long wait_for_kernel_bytes(const char *group, long want)
+static long wait_for_kernel_bytes(const char *group, long least, long most)
 {
 	long got = -1;
 	int i;
 
 	for (i = 0; i < 1000; i++) {
 		got = kernel_bytes(group);
-		if (is_about(want, got))
+		if (least <= got && got <= most)
 			break;
 		usleep(20000);
 	}
@@ -103,11 +98,18 @@ static long wait_for_dying(const char *group)
 	return nr;
 }
 
-#define EXPECT_KERNEL_BYTES(want, group) do {				\
-	long _want = (want), _got = wait_for_kernel_bytes(group, _want);	\
+#define EXPECT_KERNEL_BYTES_FROM(from, to, group) do {			\
+	long _from = (from) - MARGIN, _to = (to) + MARGIN;		\
+	long _got = wait_for_kernel_bytes(group, _from, _to);		\
 									\
-	EXPECT_TRUE(is_about(_want, _got))				\
-		TH_LOG("%ld bytes, wanted %ld", _got, _want);		\
+	EXPECT_TRUE(_from <= _got && _got <= _to)			\
+		TH_LOG("%ld bytes, wanted %ld to %ld", _got, _from, _to);\
+} while (0)
+
+#define EXPECT_KERNEL_BYTES(want, group) do {				\
+	long _want = (want);						\
+									\
+	EXPECT_KERNEL_BYTES_FROM(_want, _want, group);			\
 } while (0)
 
 FIXTURE(memcg)
@@ -242,7 +244,7 @@ static void makes_and_ends(int in, int out)
 TEST_F(memcg, charged_and_returned)
 {
 	struct child child = in_group(GROUP, makes_and_ends);
-	long before, last = 0, kept;
+	long before, now, last = 0, kept;
 	int i, round;
 	int64_t id;
 
@@ -260,11 +262,12 @@ TEST_F(memcg, charged_and_returned)
 	for (round = 0; round < 3; round++) {
 		before = kernel_bytes(GROUP);
 		for (i = 0; i < 20; i++) {
+			now = kernel_bytes(GROUP);
 			id = ask(&child);
 			ASSERT_LT(0, id);
-			EXPECT_KERNEL_BYTES(before + CHARGED, GROUP);
+			EXPECT_KERNEL_BYTES_FROM(before + CHARGED, now + CHARGED, GROUP);
 			EXPECT_EQ(id, ask(&child));
-			EXPECT_KERNEL_BYTES(before, GROUP);
+			EXPECT_KERNEL_BYTES_FROM(before, now, GROUP);
 		}
 		/* kfree_rcu() keeps what it is given for up to 5 s. */
 		for (i = 0; i < 20; i++) {
