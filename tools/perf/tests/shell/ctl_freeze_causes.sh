@@ -236,6 +236,51 @@ freezes()
 		}' "$TMP/text"
 }
 
+# hard_after_soft MS: a hard lockup within the delay of a soft one. The CPU on which the delay has
+# begun takes no interrupts then: another one freezes, when that delay is over. Sets FOUND to
+# "in time", or to what was seen.
+hard_after_soft()
+{
+	local reason mono
+
+	FOUND=late
+	begin_round softirq "lockup:$1"
+	echo end 0 >/dev/perf_stall
+	wait "$CAUSER" || true
+	detect irqs
+	cause irqs
+	FLIGHT_WAIT=$((STALL_MS / 1000)) wait_for is_told irqs
+	if is_frozen; then
+		end_round
+		return
+	fi
+	FLIGHT_WAIT=$(($1 / 1000 + 10)) wait_for is_frozen
+	not is_over
+	end_round
+	FLIGHT_WAIT=20 wait_for is_settled
+	read -r reason mono < <(session_info)
+	[ "$reason" = "${REASON[lockup]}" ]
+	reads_session
+	FOUND=$(awk -v mono="$mono" -v ms="$1" -v soft="${SAYS[softirq]}" -v hard="${SAYS[irqs]}" '
+		$0 ~ soft && !first { first = $1 * 1e9 }
+		$0 ~ hard && !second { second = $1 * 1e9 }
+		END {
+			if (first && second && mono < (first + second) / 2 + ms * 1e6)
+				print "in time"
+			else
+				print "at", first, "and", second, "for", mono
+		}' "$TMP/text")
+}
+
+# A busy machine takes longer to find the second one, and to freeze.
+delay_is_not_prolonged()
+{
+	hard_after_soft 6000
+	[ "$FOUND" = 'in time' ] || hard_after_soft 25000
+	echo "found $FOUND"
+	[ "$FOUND" = 'in time' ]
+}
+
 begin()
 {
 	insmod "$PERF_STALL"
@@ -270,6 +315,12 @@ check_event "OOM killer" oom 'oom'
 check_event "hung task" hung 'hung'
 check_event "soft lockup" softirq preempt
 check_event "hard lockup" irqs
+if can_cause irqs; then
+	check "hard lockup after a soft one: after the delay of that" delay_is_not_prolonged
+else
+	leave_out "hard lockup after a soft one: after the delay of that" \
+		"this kernel does not report it"
+fi
 check_event "RCU stall" rcu 'rcu'
 # Behind an oops the kernel looks for hung tasks no more.
 check_event "oops" oops 'oops'
