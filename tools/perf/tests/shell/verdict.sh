@@ -14,151 +14,15 @@ set -e
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
-# shellcheck source=lib/verdict_counts.sh
-. "$(dirname "$0")/lib/verdict_counts.sh"
+# shellcheck source=lib/verdict_judge.sh
+. "$(dirname "$0")/lib/verdict_judge.sh"
 # shellcheck source=lib/verdict_missing.sh
 . "$(dirname "$0")/lib/verdict_missing.sh"
 
-# For what is to be seen even if a check passes
-exec 3>&1
-
-SWITCH=sched:sched_switch
-WAKING=sched:sched_waking
-NEW=sched:sched_wakeup_new
 BLOCK=block:block_rq_issue,block:block_rq_complete
 RECLAIM=vmscan:mm_vmscan_direct_reclaim_begin,vmscan:mm_vmscan_direct_reclaim_end
 RECLAIM+=,vmscan:mm_vmscan_memcg_reclaim_begin,vmscan:mm_vmscan_memcg_reclaim_end
 INTERRUPTS=irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit
-
-# records NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth;
-# of LENGTH seconds, 1.5 by default
-records()
-{
-	perf record -q -B -N -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ -e "$2" "${@:3}" -- \
-		"$INCIDENT" "$1" "$(awk "BEGIN { print ${LENGTH:-1.5} * ${try:-1} }")" "$TMP/truth"
-	cat "$TMP/truth"
-}
-
-# once_of FUNCTION...: it succeeds in at least one of 3 tries, or TRIES. While the host does not
-# run a guest, the tasks of the guest wait for each other without an incident, and a verdict that
-# names such a wait is right. Try N is N times as long. With VERDICT_RUNS there is one
-# try. Prints each try that failed.
-once_of()
-{
-	local tries=${TRIES:-3} try text rc
-
-	[ -z "${VERDICT_RUNS-}" ] || tries=1
-	for ((try = 1; try <= tries; try++)); do
-		set +e
-		text=$(set -eE; "$@" 2>&1)
-		rc=$?
-		set -e
-		if [ $rc = 0 ]; then
-			echo "$text"
-			return 0
-		fi
-		printf '# try %s of %s: %s\n' "$try" "$tries" "$*" >&3
-		printf '#   %s\n' "${text//$'\n'/$'\n#   '}" >&3
-	done
-	return 1
-}
-
-SCHEMA=$(dirname "$0")/../../../../Documentation/admin-guide/perf/perf-verdict.schema.json
-
-# What was written is compared with the schema at the end: fields that it does not know, too.
-keep_json()
-{
-	cp "$TMP/json" "$(mktemp "$TMP/kept.XXXXXX")"
-}
-
-fits_schema()
-{
-	python3 - "$SCHEMA" "$TMP"/kept.* <<-'END'
-		import copy, json, sys
-		from jsonschema import Draft202012Validator, ValidationError
-		schema = json.load(open(sys.argv[1]))
-		Draft202012Validator.check_schema(schema)
-		def close(part):
-		    if isinstance(part, dict):
-		        if 'properties' in part and 'type' in part:
-		            part['additionalProperties'] = False
-		        for value in part.values():
-		            close(value)
-		close(schema)
-		validator = Draft202012Validator(schema)
-		kinds, changes = set(), 0
-		for path in sys.argv[2:]:
-		    verdict = json.load(open(path))
-		    validator.validate(verdict)
-		    kinds |= {f['kind'] for f in verdict['findings']}
-		    changes += len(verdict.get('comparison', {}).get('changes', []))
-		    if verdict['findings']:
-		        found = verdict
-		print(len(sys.argv) - 2, 'verdicts, kinds', sorted(kinds), 'changes', changes)
-		if not {'wait', 'cpu', 'quota', 'stuck', 'forks'} <= kinds or not changes:
-		    sys.exit('too little to compare')
-		for break_it in (lambda f: f.pop('cost_ns'), lambda f: f.update(kind='other'),
-		                 lambda f: f.update(more=1)):
-		    wrong = copy.deepcopy(found)
-		    break_it(wrong['findings'][0])
-		    try:
-		        validator.validate(wrong)
-		    except ValidationError:
-		        continue
-		    sys.exit('the schema takes anything')
-	END
-}
-
-# What perf verdict says, in words; also in JSON
-judges()
-{
-	perf verdict -i "$TMP/data" | tee "$TMP/text"
-}
-
-judges_both()
-{
-	judges
-	perf verdict -i "$TMP/data" --json >"$TMP/json"
-	keep_json
-}
-
-# The first finding against the truth
-names()
-{
-	python3 - "$TMP/truth" "$TMP/json" <<-'END'
-		import json, sys
-		truth = [line.split() for line in open(sys.argv[1])]
-		first = (json.load(open(sys.argv[2]))['findings'] or [None])[0]
-		if not first:
-		    sys.exit('nothing was found')
-		names = lambda who: [t['comm'] for t in first[who]]
-		for what, *values in truth:
-		    if what == 'kind' and first['kind'] != values[0]:
-		        sys.exit('kind %s' % first['kind'])
-		    if what == 'culprit' and names('culprits')[:1] != values:
-		        sys.exit('culprits %r' % names('culprits'))
-		    if what == 'victim' and not set(values) & set(names('victims')):
-		        sys.exit('victims %r' % names('victims'))
-		    if what == 'device' and first.get('device') != values[0]:
-		        sys.exit('device %r' % first.get('device'))
-		    if what == 'cpu' and first.get('cpu') != int(values[0]):
-		        sys.exit('cpu %r' % first.get('cpu'))
-		    if what == 'source':
-		        if values[0] not in (first.get('softirq'), first.get('handler')):
-		            sys.exit('%r' % first)
-		    if what == 'memory' and first.get('memory') != values[0]:
-		        sys.exit('memory %r' % first.get('memory'))
-		    if what == 'limit' and values[0] not in first['sentence']:
-		        sys.exit('sentence %r' % first['sentence'])
-		    if what == 'chain':
-		        got = []
-		        for link in first['chain']:
-		            if link['task']['comm'] not in got[-1:]:
-		                got.append(link['task']['comm'])
-		        if got != values:
-		            sys.exit('chain %r' % got)
-	END
-}
 
 # tells NAME [EVENT...]: also, that it takes these
 tells()
@@ -440,145 +304,6 @@ tells_what_it_takes()
 	grep -q '^Nothing was found' "$TMP/text"
 }
 
-# notes MANIFEST TEXT: it comes before the findings, in words and in JSON; TEXT may be empty
-notes()
-{
-	echo "{ $1 }" >"$TMP/data.json"
-	judges_both
-	if [ -z "$2" ]; then
-		not grep -q 'Not all was recorded' "$TMP/text"
-		not grep -q '"overhead"' "$TMP/json"
-	else
-		head -n1 "$TMP/text" | grep -qE "^$2\$"
-		grep -qE "^  \"overhead\": \"$2\",\$" "$TMP/json"
-	fi
-}
-
-# What a recorder had given up is not to be taken for what did not happen.
-tells_of_overhead()
-{
-	local all='Not all was recorded: for --max-overhead,' end=' when the dump was written\.'
-	local inside change=' The last change was at [0-9]+\.[0-9]{6}: what is before and after it '
-	change+='cannot be compared\.'
-
-	LENGTH=0.3 records convoy $SWITCH
-	inside=$(perf verdict -i "$TMP/data" --json | awk -F'[ ,]+' '
-		/^  "oldest"/ { a = $3 } /^  "newest"/ { printf "%.9f", (a + $3) / 2e9 }')
-	notes '"max_overhead": 1.000' ''
-	notes '"rate_divisor": 1, "nr_events_given_up": 0, "overhead_acted": 0.000000001' ''
-	notes '"rate_divisor": 8' "$all the sampling rates were divided by 8$end"
-	notes '"rate_divisor": 1, "events_given_up": "a:b"' "$all a:b was disabled$end"
-	notes '"rate_divisor": 2, "events_given_up": "a:b,c"' \
-		"$all a:b,c were disabled, and the sampling rates were divided by 2$end"
-	notes "\"rate_divisor\": 2, \"overhead_acted\": $inside" \
-		"$all the sampling rates were divided by 2$end$change"
-	notes "\"rate_divisor\": 1, \"overhead_acted\": $inside" \
-		"$all events were disabled or rates lowered for a part of the time\.$change"
-	perf verdict -i "$TMP/data" --compare | head -n1 | grep '^Not all was recorded'
-	rm "$TMP/data.json"
-}
-
-# What changed in $TMP/data, as text and in $TMP/json
-compares()
-{
-	perf verdict -i "$TMP/data" --compare | tee "$TMP/text"
-	perf verdict -i "$TMP/data" --compare --json >"$TMP/json"
-	keep_json
-}
-
-# Who began to run, in which function, and who waited for it; also as a finding. In a shorter
-# recording, the part of some of the times that are tried is too short for a finding.
-tells_a_change()
-{
-	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		LENGTH=13 records change $SWITCH,$WAKING,$NEW -g
-		judges
-		compares
-		names
-		names_the_change
-	done
-}
-
-names_the_change()
-{
-	python3 - "$TMP/truth" "$TMP/json" <<-'END'
-		import json, sys
-		truth = dict(line.split(None, 1) for line in open(sys.argv[1]))
-		compared = json.load(open(sys.argv[2]))['comparison']
-		top = {}
-		for change in compared['changes']:
-		    top.setdefault(change['figure'], change)
-		rest = (compared['part']['from'] - compared['since']) / 11.7e9
-		if not 0.9 < rest < 1.3:
-		    sys.exit('%.2f of what is before it' % rest)
-		# The clock ticks late where interrupts were off, as at the end of a switch: for
-		# such a sample, the function itself is the kernel's.
-		selves = [c for c in compared['changes'] if c['figure'] == 'self']
-		own = [c for c in selves if c['dso'] == 'incident'][:1]
-		# It can begin within a slice that still belongs to a calm part.
-		for burn in [top['total']] + own:
-		    if burn.get('function') != 'burn' or burn['most'] > burn['now'] / 10:
-		        sys.exit('%r' % burn)
-		if not own or own[0] not in selves[:2]:
-		    sys.exit('%r' % selves[:3])
-		if top['on_cpu']['comm'] != truth['culprit'].strip():
-		    sys.exit('%r' % top['on_cpu'])
-		if 'runnable' not in top:
-		    sys.exit('nobody waited more')
-	END
-}
-
-# What the user names, and when the manifest says that it was triggered
-compares_what_is_named()
-{
-	perf verdict -i "$TMP/data" --compare='90%-100%' --against='0%-60%' | tee "$TMP/text"
-	grep -qE '^Compared: 1\.[0-9]+ s, from .* with (5|6) calm parts ' "$TMP/text"
-	grep -qE ' burn  \(incident\)$' "$TMP/text"
-	perf verdict -i "$TMP/data" --compare='70%-100%' | tee "$TMP/text"
-	grep -q '^What changed is not told: it takes 5 calm parts .*, and there are 2\.' "$TMP/text"
-	oldest=$(sed -nE 's/^  "oldest": ([0-9]+),/\1/p' "$TMP/json")
-	awk "BEGIN { printf \"{\n  \\\"trigger_time\\\": %.9f,\n}\n\", $oldest / 1e9 + 7 }" \
-		>"$TMP/data.json"
-	compares
-	rm "$TMP/data.json"
-	grep -q '^Compared: .* s before the trigger, from ' "$TMP/text"
-	[ "$(grep -c ' burn  ' "$TMP/text")" = 0 ]
-	fails 1 'There are no records in 1,2: they are from' \
-		perf verdict -i "$TMP/data" --compare=1,2
-	fails 1 'takes one range' perf verdict -i "$TMP/data" --compare='0%-10%,20%-30%'
-	fails 1 'overlap' perf verdict -i "$TMP/data" --compare='0%-10%' --against='5%-60%'
-	fails 1 'needs the part' perf verdict -i "$TMP/data" --against='0%-10%'
-}
-
-finds_no_change()
-{
-	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		LENGTH=10 records calm $SWITCH,$WAKING,$NEW -g
-		judges_both
-		not grep '"kind": "changed"' "$TMP/json"
-		compares
-		grep -q '^Nothing changed by more than calm parts differ, of ' "$TMP/text"
-	done
-}
-
-# Too little to know what is usual
-says_what_is_too_short()
-{
-	LENGTH=0.2 records change $SWITCH,$WAKING,$NEW -g
-	compares
-	grep -q '^What changed is not told: it takes 5 calm parts .* of 0.200 s or more' "$TMP/text"
-	grep -q '"compared": false' "$TMP/json"
-}
-
-# Without switches, functions are compared alone, and tasks by their samples: nobody waited.
-compares_samples()
-{
-	LENGTH=7 records change dummy -g
-	compares
-	grep -qE ' burn  \(incident\)$' "$TMP/text"
-	[ "$(grep -c '^Tasks, by seconds of waiting' "$TMP/text")" = 0 ]
-}
-
 # The switches of some tasks alone: nothing is claimed of the CPUs of others.
 names_who_is_incomplete()
 {
@@ -726,14 +451,6 @@ check "finds nothing on a busy machine" once_of finds_nothing
 check "finds nothing where a task ends its turn by itself" once_of finds_no_quota
 check "tells who has a lock of the kernel without call chains" once_of tells_contention
 check "tells which events it would take" once_of tells_what_it_takes
-check "tells what --max-overhead had given up" tells_of_overhead
-TRIES=6 check "tells what changed before the end" once_of tells_a_change
-check "counts what changed as perf script does" counts_changes
-check "adds up waits for CPUs as perf sched timehist does" counts_delays
-check "compares what it is told to" compares_what_is_named
-TRIES=6 check "finds no change on a busy machine" once_of finds_no_change
-check "says that a recording is too short to compare" once_of says_what_is_too_short
-check "compares samples without switches" once_of compares_samples
 check "names the tasks whose switches are missing" once_of names_who_is_incomplete
 if unshare -pf --mount-proc true 2>/dev/null; then
 	check "tells who it was in a PID namespace" once_of tells_in_namespace
@@ -742,9 +459,5 @@ else
 fi
 check "knows events by what they are, not by their names" believes_no_names
 check "refuses what it cannot read" refuses
-if python3 -c 'import jsonschema' 2>/dev/null; then
-	check "the JSON fits its schema" fits_schema
-else
-	leave_out "the JSON fits its schema" "python3-jsonschema is not installed"
-fi
+check_schema wait cpu quota stuck forks
 persistent_end

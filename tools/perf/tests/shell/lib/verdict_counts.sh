@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # What perf verdict adds up, against what is counted from the records of $TMP/data in another
-# way. Sourced by verdict.sh, not run.
+# way. Sourced by verdict_compare.sh, not run.
 
 # The figures of what changed, in all parts, are those that perf script prints.
 counts_changes()
