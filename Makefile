@@ -21,8 +21,7 @@ run: set-up
 #: make test [ONLY=PATTERN]  set-up, build, every test; last line: 'N passed, N failed, N skipped'
 test: set-up
 	@$(VM)/build.sh
-	@$(VM)/build-newer.sh
-	@$(VM)/run-tests.sh
+	@BESIDE=$(VM)/build-newer.sh $(VM)/run-tests.sh
 
 #: make torture [MINUTES=N]  long counts: races, faults, fuzz, kills; N minutes (60)
 torture: set-up

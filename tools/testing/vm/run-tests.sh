@@ -8,8 +8,11 @@
 #        run-tests --kernels  print series and variant of the kernels of other series that these
 #                             suites need
 #
-# SUITES names another list. With MINUTES each of its suites is told its share of
-# them as TORTURE_SECS, in a guest too, and its time-out is that much later.
+# SUITES names another list, and LOGS another folder for the logs. With MINUTES each suite is told
+# its share of them as TORTURE_SECS, in a guest too, and its time-out is that much later.
+#
+# BESIDE is a command that builds the kernels of other series. It runs beside the suites; those
+# that need such a kernel wait for its end.
 #
 # Theory of operation
 # -------------------
@@ -25,7 +28,8 @@
 # takes one place for each half of a CPU that it keeps busy (see "weight"). There is one place
 # more than the two CPUs have halves: jobs also wait. More do not end sooner. A guest whose CPUs
 # are stopped in turn takes more CPU time for the same work, as its ticks follow the clock: of
-# eleven suites, 561 s with five places, and 615 s with seven, both in 330 s.
+# eleven suites, 561 s with five places, and 615 s with seven, both in 330 s. BESIDE takes no
+# place: it has the lowest priority, and thus what the jobs leave of the CPUs.
 #
 # No verdict depends on how busy the machine is: each time-out, those within the
 # suites too, is SLACK times what an idle machine needs at most. It ends what hangs,
@@ -34,7 +38,7 @@ set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-LOGS=$BUILD/test
+LOGS=${LOGS:-$BUILD/test}
 ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
 ROOM=5
@@ -48,6 +52,8 @@ jobs=()
 # Of a job, by its process
 declare -A running=()
 used=0 cpu_before=0
+# The build beside the suites: empty when none runs
+beside=
 complaints=()
 share=0
 
@@ -88,10 +94,11 @@ read_list()
 }
 
 # How many of ROOM places a job takes. '!' and a thread for each CPU (multi): all of them,
-# nothing is beside it. '~': it mostly waits. Any other keeps one CPU busy.
+# nothing but BESIDE is beside it. '~': it mostly waits. Any other keeps one CPU busy.
 weight()
 {
 	case ${where_of[$1]} in
+	beside) echo 0 ;;
 	!*|*:multi*) echo $ROOM ;;
 	\~*) echo 1 ;;
 	*) echo 2 ;;
@@ -283,24 +290,66 @@ cpu_of_last()
 	cpu_before=$now
 }
 
-# drain N: wait until N places are free
-drain()
+# What the build beside the suites has come to. Where it failed, those that need it do not run.
+judge_beside()
 {
-	local pid name rc cpu
-	while [ $((ROOM - used)) -lt "$1" ]; do
-		rc=0
-		wait -n -p pid "${!running[@]}" || rc=$?
-		cpu_of_last
-		name=${running[$pid]}
-		unset "running[$pid]"
-		used=$((used - $(weight "$name")))
-		if [[ ${where_of[$name]} == *host ]]; then
-			took[$name]=$((SECONDS - started[$name]))
-			judge "$name" "$rc" "$cpu"
+	local name left=() dropped=
+	beside=
+	if [ "$1" = 0 ]; then
+		say "built beside the suites in $((SECONDS - started[beside])) s," \
+		    "$2 s of CPU: $BESIDE"
+		return
+	fi
+	for name in "${jobs[@]}"; do
+		if [ -n "$(kernel_of "$name")" ]; then
+			dropped+=" ${members[$name]% }"
 		else
-			judge_boot "$name" "$rc" "$cpu"
+			left+=("$name")
 		fi
 	done
+	jobs=("${left[@]}")
+	failed=$((failed + 1))
+	tail -n 15 "$LOGS/beside.log" | sed 's/^/    | /'
+	complain "  $BESIDE ended with status $1, so these did not run:$dropped"
+	echo "  the whole output is $LOGS/beside.log"
+}
+
+# Wait until a job has ended.
+wait_for_one()
+{
+	local pid name rc=0 cpu
+	wait -n -p pid "${!running[@]}" || rc=$?
+	cpu_of_last
+	name=${running[$pid]}
+	unset "running[$pid]"
+	used=$((used - $(weight "$name")))
+	if [ "$name" = beside ]; then
+		judge_beside "$rc" "$cpu"
+	elif [[ ${where_of[$name]} == *host ]]; then
+		took[$name]=$((SECONDS - started[$name]))
+		judge "$name" "$rc" "$cpu"
+	else
+		judge_boot "$name" "$rc" "$cpu"
+	fi
+}
+
+# The first job that waits for no build; sets $next to its place in the list
+next_job()
+{
+	for next in "${!jobs[@]}"; do
+		[ -n "$beside" ] && [ -n "$(kernel_of "${jobs[next]}")" ] || return 0
+	done
+	return 1
+}
+
+# Start what other series need, if a suite needs it. timeout, here without a limit, is the leader
+# of a process group: all that the build has started ends with it.
+start_beside()
+{
+	[ -n "${BESIDE-}" ] && [ -n "$(kernels)" ] || return 0
+	beside=1 started[beside]=$SECONDS where_of[beside]=beside
+	timeout -k 10 0 nice -n 19 bash -c "$BESIDE" >"$LOGS/beside.log" 2>&1 </dev/null &
+	running[$!]=beside
 }
 
 start_job()
@@ -325,7 +374,7 @@ longest()
 
 main()
 {
-	local name begin=$SECONDS
+	local next begin=$SECONDS
 	read_list
 	if [ "${1-}" = --kernels ]; then
 		kernels
@@ -335,11 +384,18 @@ main()
 	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / ${#where_of[@]}))
 	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT
 	trap 'exit 130' INT TERM
-	for name in "${jobs[@]}"; do
-		drain "$(weight "$name")"
-		start_job "$name"
+	start_beside
+	while [ ${#jobs[@]} -gt 0 ]; do
+		if ! next_job || [ $((ROOM - used)) -lt "$(weight "${jobs[next]}")" ]; then
+			wait_for_one
+			continue
+		fi
+		start_job "${jobs[next]}"
+		unset "jobs[next]"
 	done
-	drain $ROOM
+	while [ ${#running[@]} -gt 0 ]; do
+		wait_for_one
+	done
 	trap - EXIT
 	echo "tests took $((SECONDS - begin)) s, $((cpu_before)) s of CPU"
 	echo "the longest: $(longest)"

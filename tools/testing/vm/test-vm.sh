@@ -160,6 +160,32 @@ selftest_ends()
 		grep -q '^not ok 1 hangs: ended with status 137$' <<<"$text"
 }
 
+# suites_run STATUS BESIDE PATTERN: a suite of another series waits for what BESIDE builds, the
+# one after it does not. run-tests.sh ends with STATUS, and its output fits PATTERN.
+suites_run()
+{
+	local dir rc=0 text
+	dir=$(mktemp -d)
+	cat >"$dir/suites" <<-END
+		vm.newer 7.3/host 60 echo ok 1
+		vm.other host 60 echo ok 1; touch $dir/other
+	END
+	text=$(BASE=6.12 LOGS=$dir/logs SUITES=$dir/suites ONLY='*' MINUTES='' \
+		BESIDE="until [ -e $dir/other ]; do sleep 0.1; done; $2" timeout 900 \
+		"$TOP/tools/testing/vm/run-tests.sh" 2>&1) || rc=$?
+	echo "$text"
+	rm -r "$dir"
+	[ $rc = "$1" ] && [[ ${text//$'\n'/ } =~ $3 ]]
+}
+
+suites_wait_for_builds()
+{
+	local told='[|] of this .*ended with status 3, .*: vm[.]newer .*'
+	told+='1 passed, 1 failed, 0 skipped'
+	suites_run 0 true 'built beside .*vm[.]newer +[0-9]+ passed' &&
+		suites_run 1 'echo of this; exit 3' "$told"
+}
+
 bad_words()
 {
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
@@ -206,6 +232,8 @@ tap_run "an interrupt leaves no QEMU behind" interrupt
 tap_run "a profile counts each instruction, by function" profile_counts
 tap_run "a profile of nothing, or divided by nothing, is refused" profile_refuses
 tap_run "a selftest that hangs ends, with all its processes" selftest_ends
+tap_run "suites of another series wait for its kernel, which is built beside others" \
+	suites_wait_for_builds
 tap_run "unknown accelerators and variants are refused" bad_words
 tap_run "make hands on what it is told as it is" make_reads_nothing
 tap_end
