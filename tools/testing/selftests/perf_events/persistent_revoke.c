@@ -304,6 +304,72 @@ TEST_F(revoke, creator)
 	close(event);
 }
 
+#define NR_BESIDE	500
+/* It has no event left before the PMU has gone. */
+#define TOO_FAST	4
+
+/* Gives events to a session and takes them back. Returns 0 when one has no PMU any more. */
+static int join_and_leave(const int *fds, int told)
+{
+	int64_t id;
+	int i;
+
+	pin_to_cpu(1);
+	for (i = 0; i < NR_BESIDE; i++) {
+		id = unclaim(fds[i], 0, 0, "beside");
+		if (id <= 0)
+			return errno == ENODEV ? 0 : 1;
+		if (claim(fds[i]) != id)
+			return 2;
+		close(fds[i]);
+		if (!i && write(told, "", 1) != 1)
+			return 3;
+	}
+	return TOO_FAST;
+}
+
+/* UNCLAIM finds a PMU, or says that there is none; who has joined can leave. */
+TEST_F_TIMEOUT(revoke, beside_unclaim, SLOW_RACE_TIMEOUT)
+{
+	unsigned int round, nr = slow_rounds(10), met = 0;
+	int fds[NR_BESIDE], told[2], status, i;
+	pid_t pid;
+	char text;
+
+	for (round = 0; round < nr || (!met && round < 100); round++) {
+		ASSERT_EQ(0, pipe(told));
+		for (i = 0; i < NR_BESIDE; i++) {
+			fds[i] = open_pmu(1);
+			ASSERT_LE(0, fds[i]);
+		}
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			/* If an assertion fails, it ends as the target does. */
+			setpgid(0, self->target);
+			_exit(join_and_leave(fds, told[1]));
+		}
+		for (i = 0; i < NR_BESIDE; i++)
+			close(fds[i]);
+		close(told[1]);
+		ASSERT_EQ(1, read(told[0], &text, 1));
+		close(told[0]);
+		usleep(round % 20 * 500);
+		ASSERT_EQ(0, revoke_pmus());
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_TRUE(WIFEXITED(status));
+		if (WEXITSTATUS(status) != TOO_FAST) {
+			ASSERT_EQ(0, WEXITSTATUS(status)) TH_LOG("round %u", round);
+			met++;
+		}
+		unload();
+		ASSERT_EQ(0, load_module(getenv("TEST_PMU_MODULE"), ""));
+	}
+	TH_LOG("met in %u of %u rounds", met, round);
+	EXPECT_LT(0, met);
+}
+
 /* Once the work of a CPU that has returned has run, which installs events again */
 static bool bring_up(int fd)
 {
