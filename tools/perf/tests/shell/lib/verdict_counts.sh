@@ -13,8 +13,9 @@ counts_changes()
 		from collections import Counter
 		compared = json.load(open(sys.argv[1]))['comparison']
 		parts = [(p['from'], p['to']) for p in [compared['part']] + compared['calm']]
-		head = re.compile(r' *(\d+) +\[(\d+)\] +(\d+)\.(\d+): +(\S+?):(?: +(.*))?$')
-		samples, runs, clock = [], [], None
+		# A task has no tid any more at its end.
+		head = re.compile(r' *(-?\d+) +\[(\d+)\] +(\d+)\.(\d+): +(\S+?):(?: +(.*))?$')
+		samples, runs, clock, known = [], [], None, {}
 		for line in open(sys.argv[2]):
 		    found = head.match(line)
 		    if found:
@@ -30,9 +31,15 @@ counts_changes()
 		                tids = re.findall(r'_pid=(\d+)', fields)
 		            runs.append((int(cpu), time, int(tids[0]), int(tids[1])))
 		    elif clock and line.strip():
-		        samples[-1][1].append(line.split()[1])
+		        ip, name = line.split()[:2]
+		        if name in ('burn', 'run_late'):
+		            known[ip] = name
+		        samples[-1][1].append((ip, name))
 		    elif not line.strip():
 		        clock = False
+		# perf script has forgotten the maps of a task that is in do_exit().
+		samples = [(time, [known.get(ip, name) if name == '[unknown]' else name
+		                   for ip, name in chain]) for time, chain in samples]
 		def counts(of, total):
 		    return [sum(of in (chain if total else chain[:1]) for time, chain in samples
 		                if start <= time < end) for start, end in parts]
