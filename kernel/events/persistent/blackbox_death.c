@@ -259,7 +259,7 @@ static void perf_blackbox_name_tasks(struct perf_blackbox *box)
 	perf_blackbox_publish_entry(death, sizeof(*death));
 }
 
-/* The CPU that is at it must not be stopped. */
+/* The CPU that performs it must not be stopped before its end. */
 static void perf_blackbox_await_last_act(void)
 {
 	int i;

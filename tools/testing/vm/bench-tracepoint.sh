@@ -27,7 +27,7 @@ TRACING=/sys/kernel/tracing
 CLOSE=3			# number of the system call
 CLOCK=50000		# nanoseconds between samples of cpu-clock
 
-# The buffer is large enough for what comes until perf reads: to lose records has another cost.
+# The buffer holds all that comes until perf reads. To lose a record has another cost.
 record()
 {
 	perf record -q -m 4M -o /dev/null "$@" -- "$PROGRAM" "$OUT_FILE"

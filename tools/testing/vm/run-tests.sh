@@ -8,8 +8,8 @@
 #        run-tests --kernels  print series and variant of the kernels of other series that these
 #                             suites need
 #
-# SUITES names another list, and LOGS another folder for the logs. With MINUTES each suite is told
-# its share of them as TORTURE_SECS, in a guest too, and its time-out is that much later.
+# SUITES names another list, and TEST_LOGS another folder for the logs. With MINUTES each suite is
+# told its share of them as TORTURE_SECS, in a guest too, and its time-out is that much later.
 #
 # BESIDE is a command that builds the kernels of other series. It runs beside the suites; those
 # that need such a kernel wait for its end.
@@ -38,7 +38,7 @@ set -euo pipefail
 # shellcheck source=tools/testing/vm/lib.sh
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-LOGS=${LOGS:-$BUILD/test}
+LOGS=${TEST_LOGS:-$BUILD/test}
 ONLY=${ONLY:-*}
 SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
 ROOM=5

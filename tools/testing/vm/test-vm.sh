@@ -170,7 +170,7 @@ suites_run()
 		vm.newer 7.3/host 60 echo ok 1
 		vm.other host 60 echo ok 1; touch $dir/other
 	END
-	text=$(BASE=6.12 LOGS=$dir/logs SUITES=$dir/suites ONLY='*' MINUTES='' \
+	text=$(BASE=6.12 TEST_LOGS=$dir/logs SUITES=$dir/suites ONLY='*' MINUTES='' \
 		BESIDE="until [ -e $dir/other ]; do sleep 0.1; done; $2" timeout 900 \
 		"$TOP/tools/testing/vm/run-tests.sh" 2>&1) || rc=$?
 	echo "$text"

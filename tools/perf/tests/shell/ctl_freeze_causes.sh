@@ -268,7 +268,7 @@ hard_after_soft()
 			if (first && second && mono < (first + second) / 2 + ms * 1e6)
 				print "in time"
 			else
-				print "at", first, "and", second, "for", mono
+				print "at", first, "and", second, "and frozen at", mono
 		}' "$TMP/text")
 }
 
@@ -316,9 +316,9 @@ check_event "hung task" hung 'hung'
 check_event "soft lockup" softirq preempt
 check_event "hard lockup" irqs
 if can_cause irqs; then
-	check "hard lockup after a soft one: after the delay of that" delay_is_not_prolonged
+	check "hard lockup after a soft one: when the first delay is over" delay_is_not_prolonged
 else
-	leave_out "hard lockup after a soft one: after the delay of that" \
+	leave_out "hard lockup after a soft one: when the first delay is over" \
 		"this kernel does not report it"
 fi
 check_event "RCU stall" rcu 'rcu'

@@ -101,13 +101,14 @@ compares()
 	keep_json
 }
 
-# What calls of the scheduler are recorded from is that, on whatever machine it is read.
+# The call chain of each switch leads through __schedule(), wherever it is read.
 names_the_kernel()
 {
 	get change
 	perf script -i "$TMP/data" -F event,ip,sym >"$TMP/lines"
-	awk '/sched_switch/ { of++; getline; named += $2 == "__schedule" }
-	     END { print of, "switches,", named, "in __schedule()"; exit !of || of != named }' \
+	# A record for each sample, up to an empty line
+	awk -v RS= '/sched_switch/ { of++; named += / __schedule(\n|$)/ }
+		END { print of, "switches,", named, "in __schedule()"; exit !of || of != named }' \
 		"$TMP/lines"
 }
 

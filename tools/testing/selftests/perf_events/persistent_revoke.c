@@ -305,7 +305,7 @@ TEST_F(revoke, creator)
 }
 
 #define NR_BESIDE	500
-/* It has no event left before the PMU has gone. */
+/* It had no event left when the PMU went. */
 #define TOO_FAST	4
 
 /* Gives events to a session and takes them back. Returns 0 when one has no PMU any more. */
