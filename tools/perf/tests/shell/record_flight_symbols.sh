@@ -9,6 +9,10 @@ set -euo pipefail
 # shellcheck source=lib/on_disk.sh
 . "$(dirname "$0")/lib/on_disk.sh"
 
+# What is recorded is at random addresses where the kernel has them, whatever this script was
+# started with: on an emulated machine, all else is quicker without (setarch -R).
+AT_RANDOM=(setarch "$(uname -m)")
+
 # The files of the store beside OUT, below it
 stored()
 {
@@ -52,7 +56,8 @@ archives()
 	mkdir "$dir" "$TMP/empty" "$TMP/elsewhere"
 	make_victim "$dir/victim"
 	perf record -o "$dir/i" -M 8M -e cpu-clock -F 499 -g --archive \
-		--on-dump "ls '$dir'/i.*.symbols >>'$TMP/packed'; :" -- "$dir/victim"
+		--on-dump "ls '$dir'/i.*.symbols >>'$TMP/packed'; :" -- \
+		"${AT_RANDOM[@]}" "$dir/victim"
 	DUMP=$(dumps "$dir/i")
 	# Behind the archive comes the command.
 	wait_for grep -qxF "$DUMP.symbols" "$TMP/packed"
@@ -107,7 +112,7 @@ archives_combined()
 	# A signal that comes before the recorder is ready is ignored.
 	# shellcheck disable=SC2016 # for the shell that runs it
 	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 --archive \
-		--trigger signal,action=combine,delay=1s -- \
+		--trigger signal,action=combine,delay=1s -- "${AT_RANDOM[@]}" \
 		sh -c '"$0"; while kill -USR1 $PPID; do "$0"; done' "$dir/victim" ||
 		echo "status $?"
 	stored "$dir/i" | grep -E '/victim/[0-9a-f]{40}/elf$'
@@ -115,7 +120,7 @@ archives_combined()
 	has_names "$dir/i" "$dir/perf-symbols"
 	rm "$dir/i"*
 	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 --archive \
-		--on-dump "echo >'$TMP/third'; :" "$dir/victim"
+		--on-dump "echo >'$TMP/third'; :" "${AT_RANDOM[@]}" "$dir/victim"
 	wait_for test -s "$TMP/third"
 	rm "$dir/victim"
 	perf record --combine -o "$dir/i"
@@ -133,7 +138,8 @@ archives_of_two()
 	mkdir "$dir"
 	make_victim "$dir/victim"
 	start_recorder "$dir/a" -M 4M -a -e cpu-clock -F 499 -g --archive --max-files 1
-	perf record -o "$dir/b" -M 4M -e cpu-clock -F 499 --archive -- "$dir/victim"
+	perf record -o "$dir/b" -M 4M -e cpu-clock -F 499 --archive -- \
+		"${AT_RANDOM[@]}" "$dir/victim"
 	wait_for test -e "$(dumps "$dir/b").symbols"
 	DUMP=$(dumps "$dir/b")
 	for i in 1 2; do
@@ -169,7 +175,7 @@ archives_survive()
 
 	mkdir "$dir"
 	make_victim "$dir/victim"
-	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 -g -- "$dir/victim"
+	perf record -o "$dir/i" -M 4M -e cpu-clock -F 499 -g -- "${AT_RANDOM[@]}" "$dir/victim"
 	DUMP=$(dumps "$dir/i")
 	for i in 0.1 0.3 0.5 0.7 0.9 1.2; do
 		perf record --archive -o "$DUMP" &
@@ -203,7 +209,7 @@ archives_on_a_full_disk()
 	mkdir -p "$dir"
 	mount -t tmpfs -o size=24M tmpfs "$dir"
 	make_victim "$TMP/victim"
-	perf record -o "$TMP/k" -M 4M -e cpu-clock -F 499 -g -- "$TMP/victim"
+	perf record -o "$TMP/k" -M 4M -e cpu-clock -F 499 -g -- "${AT_RANDOM[@]}" "$TMP/victim"
 	cp "$(dumps "$TMP/k")" "$dir/k"
 	dd if=/dev/zero of="$dir/filler" bs=64k 2>/dev/null || true
 	fails 1 'cannot (keep the files|create or open).*No space left' \
@@ -270,7 +276,8 @@ archives_jit_maps()
 
 	mkdir "$dir"
 	make_jit "$TMP/jit"
-	perf record -o "$dir/n" -M 8M -e cpu-clock -F 499 -- "$TMP/jit" >"$TMP/pid"
+	perf record -o "$dir/n" -M 8M -e cpu-clock -F 499 -- \
+		"${AT_RANDOM[@]}" "$TMP/jit" >"$TMP/pid"
 	DUMP=$(dumps "$dir/n")
 	map=/tmp/perf-$(cat "$TMP/pid").map
 	names_jit
@@ -308,7 +315,7 @@ tells_of_archives()
 
 	mkdir "$dir"
 	make_victim "$TMP/victim"
-	perf record -o "$dir/j" -M 4M -e cpu-clock -F 499 -- "$TMP/victim"
+	perf record -o "$dir/j" -M 4M -e cpu-clock -F 499 -- "${AT_RANDOM[@]}" "$TMP/victim"
 	DUMP=$(dumps "$dir/j")
 	# Others may change it, or its place.
 	mkdir "$dir/perf-symbols"
