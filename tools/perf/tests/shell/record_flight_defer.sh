@@ -123,6 +123,20 @@ page_counts_halves()
 	grep -q 'samples lack the user half' "$TMP/plain.json"
 }
 
+# keeps_halves OUT OPTION...: wherever the records are kept until the dump
+keeps_halves()
+{
+	start_recorder "$1" "${@:2}" -a "${CALLS[@]}" -e cpu-clock/freq=499/
+	run_dead
+	dump
+	echo "$(deferred "$DUMP") halves, $(json "$DUMP" half_chains) missing," \
+	    "of $(json "$DUMP" events) samples"
+	[ "$(deferred "$DUMP")" -gt 0 ]
+	[ "$(json "$DUMP" half_chains)" -lt "$(json "$DUMP" events)" ]
+	has_user_halves "$DUMP"
+	stop_recorder INT
+}
+
 of_a_session()
 {
 	perf record -q -P deferred -a "${CALLS[@]}" -e cpu-clock -F 499 -m 1M
@@ -148,6 +162,8 @@ check "halves that are missing are counted" counts_halves
 check "a redacted copy keeps the halves" redacts
 check "conversions have whole chains" converts
 check "the page has the records in order" page_sorts
+check "in the kernel's buffers" keeps_halves "$TMP/o" -M 16M --overwrite
+check "with a share for each cgroup" keeps_halves "$TMP/f" -M 16M --fair cgroup
 if supported; then
 	check "of a session" of_a_session
 else
