@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Incidents with a known cause, of which perf verdict is to tell it; and a busy machine
-# without one. INCIDENT is the program of tools/testing/selftests/perf_events/incidents/,
-# PERF_STALL the module perf_stall.ko of test_modules/ beside it.
-# VERDICT_RUNS: cause each so many times, and expect the right verdict each time.
+# without one. INCIDENT, VERDICT_RUNS: see lib/verdict_judge.sh. PERF_STALL is the module
+# perf_stall.ko of test_modules/ beside the program INCIDENT. It may record on one machine, and
+# read on another, see lib/apart.sh; then it does without interrupts, as with VERDICT_HANDLERS=no.
 # VERDICT_HANDLERS=only: interrupts alone; =no: all but those. Under QEMU's -icount, a CPU with its
 # interrupts off can stand still for a second, so that its handlers are long. Prints TAP.
 set -e
@@ -14,21 +14,137 @@ set -e
 . "$(dirname "$0")/lib/persistent.sh"
 # shellcheck source=lib/flight.sh
 . "$(dirname "$0")/lib/flight.sh"
+# shellcheck source=lib/apart.sh
+. "$(dirname "$0")/lib/apart.sh"
 # shellcheck source=lib/verdict_judge.sh
 . "$(dirname "$0")/lib/verdict_judge.sh"
 # shellcheck source=lib/verdict_missing.sh
 . "$(dirname "$0")/lib/verdict_missing.sh"
 
+USUAL=$SWITCH,$WAKING,$NEW
 BLOCK=block:block_rq_issue,block:block_rq_complete
 RECLAIM=vmscan:mm_vmscan_direct_reclaim_begin,vmscan:mm_vmscan_direct_reclaim_end
 RECLAIM+=,vmscan:mm_vmscan_memcg_reclaim_begin,vmscan:mm_vmscan_memcg_reclaim_end
+CONTENTION=lock:contention_begin,lock:contention_end
 INTERRUPTS=irq:irq_handler_entry,irq:irq_handler_exit,irq:softirq_entry,irq:softirq_exit
+
+records_nofp()
+{
+	INCIDENT=${INCIDENT}_nofp records "$@"
+}
+
+# has_cgroups CONTROLLER
+has_cgroups()
+{
+	[ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
+		grep -qw "$1" /sys/fs/cgroup/cgroup.controllers
+}
+
+# container [conmon-]: sets ID and GROUP of a container of podman's, or of its monitor
+container()
+{
+	ID=$(printf '%064x' 12648430)
+	GROUP=libpod-$1$ID.scope
+}
+
+# The cgroup is made while the recording runs, so its name is recorded on kernels without
+# CONFIG_FHANDLE, too.
+records_container()
+{
+	container "${1-}"
+	# Otherwise perf_event knows the root alone.
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
+	# shellcheck disable=SC2016 # for the shell in there
+	perf record -q "${SYMBOLS[@]}" -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ \
+		-e "$USUAL" -g --all-cgroups -- \
+		sh -c 'mkdir "$0"; echo $$ >"$0/cgroup.procs"; exec "$@"' "/sys/fs/cgroup/$GROUP" \
+		"$INCIDENT" file_lock 1.5 "$TMP/truth"
+	rmdir "/sys/fs/cgroup/$GROUP"
+}
+
+records_in_namespace()
+{
+	cat >"$TMP/record.sh" <<-END
+		perf record -q ${SYMBOLS[*]} -a -m 4M -g -o "$TMP/data" -e cpu-clock/freq=199/ \
+			-e $USUAL -- "$INCIDENT" convoy 1.5 "$TMP/truth"
+	END
+	unshare -pf --mount-proc sh "$TMP/record.sh"
+	cat "$TMP/truth"
+}
+
+# The switches of some tasks alone
+records_tasks()
+{
+	perf record -q "${SYMBOLS[@]}" -g -o "$TMP/data" -e $SWITCH,$WAKING -- \
+		"$INCIDENT" convoy 1 "$TMP/truth"
+}
+
+# records_little OPTION...: events that tell nobody's waits
+records_little()
+{
+	perf record -q "${SYMBOLS[@]}" -o "$TMP/data" "$@"
+}
+
+# Those that take nothing but this program, and what this machine has got beside it
+list_recordings()
+{
+	local name
+
+	for name in convoy chain inversion runaway neighbour file_lock file_write deadlock; do
+		RECORDINGS[$name]="records 1.5 $name $USUAL -g"
+	done
+	RECORDINGS+=(
+		# A host that keeps the guest from running for a period makes the kernel complain:
+		# it is long.
+		[quota]="records 3 quota $USUAL -g"
+		# A slow machine needs a while to make 200 tasks.
+		[forks]="records 4 forks $USUAL -g"
+		[calm1]="records 1.5 calm $USUAL -g"
+		[calm2]="records 1.5 calm $USUAL -g"
+		[yield]="records 3 calm_yield $USUAL -g"
+		[yield_flat]="records 3 calm_yield $USUAL"
+		[contention]="records 1.5 file_write $SWITCH,$WAKING,$CONTENTION"
+		[contention_begin]="records 1 file_write $SWITCH,$WAKING,${CONTENTION%,*}"
+		[tasks]=records_tasks
+		[clocks]="records_little --sample-cpu -e cpu-clock/name=$WAKING/
+			-e cpu-clock/name=$SWITCH/ -e cpu-clock/name=$NEW/ -- sleep 0.2"
+		[dummy]="records_little -e dummy -- true"
+		[sampled]="records_little -c 2 -e $SWITCH -- true"
+	)
+	[ ! -x "${INCIDENT}_nofp" ] || RECORDINGS+=(
+		[nofp_convoy]="records_nofp 1.5 convoy $USUAL -g"
+		[nofp_chain]="records_nofp 1.5 chain $USUAL -g"
+	)
+	! has_cgroups cpu || RECORDINGS+=(
+		[cpu_max]="records 1.5 cpu_max $USUAL -g"
+		[calm_cpu_max]="records 1.5 calm_cpu_max $USUAL -g"
+	)
+	[ ! -w /sys/fs/cgroup/cgroup.procs ] || RECORDINGS+=(
+		[container]=records_container
+		[monitor]="records_container conmon-"
+	)
+	! unshare -pf --mount-proc true 2>/dev/null || RECORDINGS+=(
+		[namespace]=records_in_namespace
+	)
+	[ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ] || return 0
+	RECORDINGS+=(
+		[slow_disk]="records 1.5 slow_disk $USUAL,$BLOCK -g"
+		[calm_disk]="records 1.5 calm_disk $USUAL,$BLOCK -g"
+	)
+	! has_cgroups memory || RECORDINGS+=(
+		[reclaim]="records 1.5 reclaim $USUAL,$RECLAIM -g --all-cgroups"
+		[calm_memory]="records 1.5 calm_memory $USUAL,$RECLAIM -g"
+		# The more it has got, the longer it waits each time. A slow machine needs a while.
+		[memory_high]="records 4 memory_high $USUAL -g --all-cgroups"
+		[dirty_pages]="records 1.5 dirty_pages $USUAL -g --all-cgroups"
+	)
+}
 
 # tells NAME [EVENT...]: also, that it takes these
 tells()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records "$1" $SWITCH,$WAKING,$NEW -g
+		get "$1"
 		perf verdict -i "$TMP/data" --json | tee "$TMP/json" | grep '"sentence"' || true
 		keep_json
 		names
@@ -39,14 +155,14 @@ tells()
 # Callers are unknown, or wrong. Who waited for whom is told without them.
 tells_without_frame_pointers()
 {
-	INCIDENT=${INCIDENT}_nofp tells convoy
-	INCIDENT=${INCIDENT}_nofp tells chain
+	tells nofp_convoy
+	tells nofp_chain
 }
 
 finds_nothing()
 {
 	for ((i = 0; i < 2 * ${VERDICT_RUNS:-1}; i++)); do
-		records calm $SWITCH,$WAKING,$NEW -g
+		get calm$((i % 2 + 1))
 		judges
 		grep -q '^Nothing was found that held tasks up' "$TMP/text"
 	done
@@ -55,10 +171,10 @@ finds_nothing()
 # A task with a deadline that ends its turn by itself is not held back.
 finds_no_quota()
 {
-	LENGTH=3 records calm_yield $SWITCH,$WAKING,$NEW -g
+	get yield
 	judges
 	grep -q '^Nothing was found that held tasks up' "$TMP/text"
-	LENGTH=3 records calm_yield $SWITCH,$WAKING,$NEW
+	get yield_flat
 	judges
 	grep -q '^Nothing was found that held tasks up' "$TMP/text"
 }
@@ -67,7 +183,7 @@ finds_no_quota()
 finds_no_cpu_max()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records calm_cpu_max $SWITCH,$WAKING,$NEW -g
+		get calm_cpu_max
 		judges
 		grep -q '^Nothing was found that held tasks up' "$TMP/text"
 	done
@@ -77,7 +193,7 @@ finds_no_cpu_max()
 tells_disk()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records slow_disk $SWITCH,$WAKING,$NEW,$BLOCK -g
+		get slow_disk
 		judges_both
 		names
 		not grep -q '^Not recorded: for which block devices' "$TMP/text"
@@ -99,7 +215,7 @@ tells_disk()
 finds_no_disk()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records calm_disk $SWITCH,$WAKING,$NEW,$BLOCK -g
+		get calm_disk
 		[ "$(perf script -i "$TMP/data" -F event 2>/dev/null |
 			grep -c block_rq_complete)" -gt 20 ]
 		judges
@@ -111,7 +227,7 @@ finds_no_disk()
 tells_storm()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records storm $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		records 1.5 storm $USUAL,$INTERRUPTS -g
 		judges_both
 		names
 		python3 - "$TMP/json" <<-'END'
@@ -128,7 +244,7 @@ tells_storm()
 tells_interrupts()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records "$1" $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		records 1.5 "$1" $USUAL,$INTERRUPTS -g
 		judges_both
 		names
 		not grep -q '^Not recorded: whether interrupts' "$TMP/text"
@@ -150,7 +266,7 @@ tells_interrupts()
 finds_no_interrupts()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records calm_irqs $SWITCH,$WAKING,$NEW,$INTERRUPTS -g
+		records 1.5 calm_irqs $USUAL,$INTERRUPTS -g
 		perf script -i "$TMP/data" -F event >"$TMP/events" 2>/dev/null
 		[ "$(grep -c softirq_exit "$TMP/events")" -gt 20 ]
 		judges
@@ -162,7 +278,7 @@ finds_no_interrupts()
 tells_reclaim()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records reclaim $SWITCH,$WAKING,$NEW,$RECLAIM -g --all-cgroups
+		get reclaim
 		judges_both
 		names
 		not grep -q '^Not recorded: which tasks reclaimed' "$TMP/text"
@@ -183,7 +299,7 @@ tells_reclaim()
 finds_no_reclaim()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records calm_memory $SWITCH,$WAKING,$NEW,$RECLAIM -g
+		get calm_memory
 		judges
 		grep -q '^Nothing was found that held tasks up' "$TMP/text"
 	done
@@ -193,7 +309,7 @@ finds_no_reclaim()
 tells_throttled()
 {
 	for ((i = 0; i < ${VERDICT_RUNS:-1}; i++)); do
-		records "$1" $SWITCH,$WAKING,$NEW -g --all-cgroups
+		get "$1"
 		judges_both
 		names
 		python3 - "$TMP/json" "$1" <<-'END'
@@ -232,25 +348,17 @@ tells_names()
 	END
 }
 
-# tells_containers [conmon-]: victim and culprit are in a container, or watch one. The cgroup is
-# made while the recording runs, so its name is recorded on kernels without CONFIG_FHANDLE, too.
+# tells_containers RECORDING: victim and culprit are in a container, or watch one
 tells_containers()
 {
-	local id group
+	local prefix=
 
-	id=$(printf '%064x' 12648430)
-	group=libpod-$1$id.scope
-	# Otherwise perf_event knows the root alone.
-	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
-	# shellcheck disable=SC2016 # for the shell in there
-	perf record -q -B -N -a -m 4M -o "$TMP/data" -e cpu-clock/freq=199/ \
-		-e "$SWITCH,$WAKING,$NEW" -g --all-cgroups -- \
-		sh -c 'mkdir "$0"; echo $$ >"$0/cgroup.procs"; exec "$@"' "/sys/fs/cgroup/$group" \
-		"$INCIDENT" file_lock 1.5 "$TMP/truth"
-	rmdir "/sys/fs/cgroup/$group"
+	[ "$1" != monitor ] || prefix=conmon-
+	container "$prefix"
+	get "$1"
 	judges_both
 	names
-	python3 - "$TMP/json" "/$group" "${1:-$id}" <<-'END'
+	python3 - "$TMP/json" "/$GROUP" "${prefix:-$ID}" <<-'END'
 		import json, sys
 		first = json.load(open(sys.argv[1]))['findings'][0]
 		for task in first['victims'][0], first['culprits'][0]:
@@ -258,9 +366,9 @@ tells_containers()
 		    if (task['cgroup'], task.get('container')) != (sys.argv[2], container):
 		        sys.exit('%r' % task)
 	END
-	if [ -z "$1" ]; then
-		[ "$(grep -c "^   .* ([0-9]*) is in container $id\$" "$TMP/text")" -ge 2 ]
-		tells_names "$id"
+	if [ -z "$prefix" ]; then
+		[ "$(grep -c "^   .* ([0-9]*) is in container $ID\$" "$TMP/text")" -ge 2 ]
+		tells_names "$ID"
 	else
 		not grep -q " is in container " "$TMP/text"
 	fi
@@ -269,12 +377,12 @@ tells_containers()
 # Without call chains, the events of contention tell who waits for a lock of the kernel.
 tells_contention()
 {
-	records file_write $SWITCH,$WAKING,lock:contention_begin,lock:contention_end
+	get contention
 	judges_both
 	names
 	grep -q '^Not recorded: in what tasks waited' "$TMP/text"
 	# Nor do those that begin, without those that end.
-	LENGTH=1 records file_write $SWITCH,$WAKING,lock:contention_begin
+	get contention_begin
 	judges
 	grep -q '^Nothing was found' "$TMP/text"
 }
@@ -282,7 +390,7 @@ tells_contention()
 # Without an event, no culprit is made up, and what it would take is told.
 tells_what_it_takes()
 {
-	records convoy $SWITCH,$WAKING,$NEW -g
+	get convoy
 	without $WAKING
 	mv "$TMP/less" "$TMP/data"
 	judges_both
@@ -304,11 +412,10 @@ tells_what_it_takes()
 	grep -q '^Nothing was found' "$TMP/text"
 }
 
-# The switches of some tasks alone: nothing is claimed of the CPUs of others.
+# The switches of some tasks are not all: nothing is claimed of the CPUs of others.
 names_who_is_incomplete()
 {
-	perf record -q -B -N -g -o "$TMP/data" -e $SWITCH,$WAKING -- \
-		"$INCIDENT" convoy 1 "$TMP/truth"
+	get tasks
 	judges
 	grep -qE '^Not every switch is here. Unknown are up to .* of [0-9]+ tasks: ' "$TMP/text"
 }
@@ -317,10 +424,10 @@ refuses()
 {
 	fails 1 'cannot read from a pipe' perf verdict -i - </dev/null
 	fails 1 'No such file' perf verdict -i "$TMP/none"
-	perf record -q -o "$TMP/data" -e dummy -- true
+	get dummy
 	judges
 	grep -q '^Not recorded: who waited ' "$TMP/text"
-	perf record -q -B -N -o "$TMP/data" -c 2 -e $SWITCH -- true
+	get sampled
 	judges
 	grep -q '^Not recorded: who waited: it was sampled; use cpu-clock/freq=99/' "$TMP/text"
 }
@@ -328,12 +435,7 @@ refuses()
 # In a PID namespace, samples have other numbers of tasks than the fields of tracepoints.
 tells_in_namespace()
 {
-	cat >"$TMP/record.sh" <<-END
-		perf record -q -B -N -a -m 4M -g -o "$TMP/data" -e cpu-clock/freq=199/ \
-			-e $SWITCH,$WAKING,$NEW -- "$INCIDENT" convoy 1.5 "$TMP/truth"
-	END
-	unshare -pf --mount-proc sh "$TMP/record.sh"
-	cat "$TMP/truth"
+	get namespace
 	judges_both
 	names
 	python3 - "$TMP/json" <<-'END'
@@ -349,19 +451,18 @@ tells_in_namespace()
 # Names prove nothing: a clock that is named like a tracepoint is a clock.
 believes_no_names()
 {
-	perf record -q -B -N --sample-cpu -o "$TMP/data" -e "cpu-clock/name=$WAKING/" \
-		-e "cpu-clock/name=$SWITCH/" -e "cpu-clock/name=$NEW/" -- sleep 0.2
+	get clocks
 	judges
 	grep -q '^Nothing was found' "$TMP/text"
 	grep -q '^Not recorded: who waited .*sched:sched_switch' "$TMP/text"
 }
 
-flight_begin
+apart_begin
 if ! perf version --build-options | grep -qE 'libtraceevent: \[ on'; then
 	echo "1..0 # SKIP perf was built without libtraceevent"
 	exit 2
 fi
-if [ ! -x "$INCIDENT" ]; then
+if [ -z "${READ_FROM-}" ] && [ ! -x "$INCIDENT" ]; then
 	echo "1..0 # SKIP INCIDENT names no program: build tools/testing/selftests/perf_events"
 	exit 2
 fi
@@ -385,14 +486,19 @@ tell_of_interrupts()
 	leave_out "finds nothing where interrupts are short" "PERF_STALL is for the test machine"
 }
 
+if [ -z "${READ_FROM-}" ]; then
+	list_recordings
+	note_ids
+fi
 if [ "${VERDICT_HANDLERS-}" = only ]; then
 	tell_of_interrupts
 	persistent_end
 	exit
 fi
+[ -z "${RECORD_TO-}" ] || apart_record record_all
 check "tells who has a lock that others wait for" once_of tells convoy $SWITCH $WAKING -g
 check "tells a chain over three tasks" once_of tells chain $SWITCH $WAKING -g
-if [ -x "${INCIDENT}_nofp" ]; then
+if has_recording nofp_convoy; then
 	check "tells a lock and a chain without frame pointers" once_of tells_without_frame_pointers
 else
 	leave_out "tells a lock and a chain without frame pointers" "incident_nofp was not built"
@@ -400,31 +506,25 @@ fi
 check "tells an inversion of priorities" once_of tells inversion $SWITCH $WAKING -g
 check "tells a runaway thread" once_of tells runaway $SWITCH $WAKING
 check "tells a noisy neighbour" once_of tells neighbour $SWITCH
-# A host that keeps the guest from running for a period makes the kernel complain: it is long.
-LENGTH=3 check "tells that the CPU time of a task is used up" once_of tells quota $SWITCH
-if [ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
-   grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+check "tells that the CPU time of a task is used up" once_of tells quota $SWITCH
+if has_recording cpu_max; then
 	check "tells that cpu.max holds a task back" once_of tells cpu_max $SWITCH -g
 	check "finds nothing where cpu.max is not reached" once_of finds_no_cpu_max
 else
 	leave_out "tells that cpu.max holds a task back" "no cgroup can get a cpu.max"
 	leave_out "finds nothing where cpu.max is not reached" "no cgroup can get a cpu.max"
 fi
-if [ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ]; then
+if has_recording slow_disk; then
 	check "tells which block device tasks wait for" once_of tells_disk
 	TRIES=6 check "finds nothing where a block device is quick" once_of finds_no_disk
 else
 	leave_out "tells which block device tasks wait for" "null_blk is not there"
 	leave_out "finds nothing where a block device is quick" "null_blk is not there"
 fi
-if [ -w /sys/kernel/config ] && [ -d /sys/module/null_blk ] &&
-   [ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
-   grep -qw memory /sys/fs/cgroup/cgroup.controllers; then
+if has_recording reclaim; then
 	check "tells that memory.max makes a task reclaim memory" once_of tells_reclaim
 	check "finds nothing where memory.max is not reached" once_of finds_no_reclaim
-	# The more it has got, the longer it waits each time. A slow machine needs a while.
-	LENGTH=4 check "tells that memory.high holds a task back" \
-		once_of tells_throttled memory_high
+	check "tells that memory.high holds a task back" once_of tells_throttled memory_high
 	check "tells that dirty pages hold writers back" once_of tells_throttled dirty_pages
 else
 	leave_out "tells that memory.max makes a task reclaim memory" \
@@ -434,25 +534,24 @@ else
 	leave_out "tells that memory.high holds a task back" "memory.high is not there"
 	leave_out "tells that dirty pages hold writers back" "null_blk is not there"
 fi
-[ "${VERDICT_HANDLERS-}" = no ] || tell_of_interrupts
+[ "${VERDICT_HANDLERS-}" = no ] || [ -n "${READ_FROM-}" ] || tell_of_interrupts
 check "tells who has the lock of a file" once_of tells file_lock
-if [ -w /sys/fs/cgroup/cgroup.procs ]; then
-	check "tells in which container tasks are" once_of tells_containers ""
-	check "takes no monitor for a container" once_of tells_containers conmon-
+if has_recording container; then
+	check "tells in which container tasks are" once_of tells_containers container
+	check "takes no monitor for a container" once_of tells_containers monitor
 else
 	leave_out "tells in which container tasks are" "no cgroup can be made"
 	leave_out "takes no monitor for a container" "no cgroup can be made"
 fi
 check "tells who has a lock of the kernel" once_of tells file_write
 check "tells a deadlock" once_of tells deadlock
-# A slow machine needs a while to make 200 tasks.
-LENGTH=4 check "tells who makes new tasks all the time" once_of tells forks $SWITCH $NEW
+check "tells who makes new tasks all the time" once_of tells forks $SWITCH $NEW
 check "finds nothing on a busy machine" once_of finds_nothing
 check "finds nothing where a task ends its turn by itself" once_of finds_no_quota
 check "tells who has a lock of the kernel without call chains" once_of tells_contention
 check "tells which events it would take" once_of tells_what_it_takes
 check "names the tasks whose switches are missing" once_of names_who_is_incomplete
-if unshare -pf --mount-proc true 2>/dev/null; then
+if has_recording namespace; then
 	check "tells who it was in a PID namespace" once_of tells_in_namespace
 else
 	leave_out "tells who it was in a PID namespace" "no PID namespace can be made"

@@ -18,42 +18,16 @@ set -e
 # shellcheck source=lib/verdict_counts.sh
 . "$(dirname "$0")/lib/verdict_counts.sh"
 
-# The recordings: seconds, incident, events. Where the one with a change is shorter, the part of
-# some of the times that are tried is too short for a finding.
-declare -A RECORDINGS=(
-	[convoy]="0.3 convoy $SWITCH"
-	[change]="13 change $SWITCH,$WAKING,$NEW -g"
-	[calm]="10 calm $SWITCH,$WAKING,$NEW -g"
-	[short]="0.2 change $SWITCH,$WAKING,$NEW -g"
-	[samples]="7 change dummy -g"
+# Where the one with a change is shorter, the part of some of the times that are tried is too
+# short for a finding.
+# shellcheck disable=SC2034 # for get
+RECORDINGS=(
+	[convoy]="records 0.3 convoy $SWITCH"
+	[change]="records 13 change $SWITCH,$WAKING,$NEW -g"
+	[calm]="records 10 calm $SWITCH,$WAKING,$NEW -g"
+	[short]="records 0.2 change $SWITCH,$WAKING,$NEW -g"
+	[samples]="records 7 change dummy -g"
 )
-
-# get RECORDING: in $TMP/data and $TMP/truth
-get()
-{
-	local length words
-
-	if [ -n "${READ_FROM-}" ]; then
-		cp "$TMP/$1.data" "$TMP/data"
-		cp "$TMP/$1.truth" "$TMP/truth"
-		return
-	fi
-	read -r length words <<<"${RECORDINGS[$1]}"
-	# shellcheck disable=SC2086 # several words
-	LENGTH=$length records $words
-}
-
-# All that is read afterwards
-record_all()
-{
-	local name
-
-	for name in "${!RECORDINGS[@]}"; do
-		get "$name"
-		mv "$TMP/data" "$TMP/$name.data"
-		mv "$TMP/truth" "$TMP/$name.truth"
-	done
-}
 
 # notes MANIFEST TEXT: it comes before the findings, in words and in JSON; TEXT may be empty
 notes()

@@ -5,6 +5,8 @@
 # tools/testing/selftests/perf_events/incidents/. VERDICT_RUNS: cause each so many times, and
 # expect the right verdict each time. What was recorded elsewhere (see apart.sh) is read once.
 # Sourced, not run; wants persistent.sh.
+#
+# RECORDINGS has the command for each recording that can be made here, by its name.
 
 # For what is to be seen even if a check passes
 exec 3>&1
@@ -12,17 +14,55 @@ exec 3>&1
 # shellcheck disable=SC2034 # for the scripts that source this
 SWITCH=sched:sched_switch WAKING=sched:sched_waking NEW=sched:sched_wakeup_new
 
-# records NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth;
-# of LENGTH seconds, 1.5 by default. Another machine needs the symbols of this one's kernel.
+declare -A RECORDINGS=()
+
+# Another machine needs the symbols of this one's kernel.
+SYMBOLS=(-B -N)
+[ -z "${RECORD_TO-}" ] || SYMBOLS=()
+
+# records SECONDS NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth
 records()
 {
-	local symbols=(-B -N)
-
-	[ -z "${RECORD_TO-}" ] || symbols=()
-	perf record -q "${symbols[@]}" -a -m 4M -o "$TMP/data" \
-		-e cpu-clock/freq=199/ -e "$2" "${@:3}" -- \
-		"$INCIDENT" "$1" "$(awk "BEGIN { print ${LENGTH:-1.5} * ${try:-1} }")" "$TMP/truth"
+	perf record -q "${SYMBOLS[@]}" -a -m 4M -o "$TMP/data" \
+		-e cpu-clock/freq=199/ -e "$3" "${@:4}" -- \
+		"$INCIDENT" "$2" "$(awk "BEGIN { print $1 * ${try:-1} }")" "$TMP/truth"
 	cat "$TMP/truth"
+}
+
+# get RECORDING: in $TMP/data and $TMP/truth
+get()
+{
+	if [ -n "${READ_FROM-}" ]; then
+		cp "$TMP/$1.data" "$TMP/data"
+		cp "$TMP/$1.truth" "$TMP/truth"
+		return
+	fi
+	: >"$TMP/truth"
+	# shellcheck disable=SC2086 # several words
+	${RECORDINGS[$1]}
+}
+
+# has_recording RECORDING: it can be made here, or was made where that was done
+has_recording()
+{
+	if [ -n "${READ_FROM-}" ]; then
+		[ -e "$TMP/$1.data" ]
+	else
+		[ -n "${RECORDINGS[$1]-}" ]
+	fi
+}
+
+# All that is read afterwards
+record_all()
+{
+	local name
+
+	for name in "${!RECORDINGS[@]}"; do
+		echo "$name"
+		get "$name"
+		mv "$TMP/data" "$TMP/$name.data"
+		mv "$TMP/truth" "$TMP/$name.truth"
+	done
 }
 
 # once_of FUNCTION...: it succeeds in at least one of 3 tries, or TRIES. While the host does not

@@ -3,13 +3,20 @@
 #
 # What perf verdict says of a recording from which an event is left out. Sourced by verdict.sh.
 
+# The numbers that events have on the machine that records
+note_ids()
+{
+	grep -Hs . /sys/kernel/tracing/events/{block,irq,sched,vmscan}/*/id >"$TMP/ids" || true
+}
+
 # without WHAT: $TMP/data without an event, or without call chains (-g), as $TMP/less. Records of
 # the event stay, but as those of an event that tells nothing.
 without()
 {
 	local id=
 
-	[ "$1" = -g ] || id=$(cat "/sys/kernel/tracing/events/${1/://}/id")
+	[ "$1" = -g ] || id=$(sed -n "s|.*/${1/://}/id:||p" "$TMP/ids")
+	[ "$1" = -g ] || [ -n "$id" ]
 	python3 - "$TMP/data" "$TMP/less" "$id" <<-'END'
 		import struct, sys
 		PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, DUMMY = 1, 2, 9
