@@ -487,6 +487,7 @@ tell_of_interrupts()
 }
 
 if [ -z "${READ_FROM-}" ]; then
+	keep_incident
 	list_recordings
 	note_ids
 fi

@@ -187,6 +187,7 @@ if [ -z "${READ_FROM-}" ] && [ ! -x "$INCIDENT" ]; then
 	echo "1..0 # SKIP INCIDENT names no program: build tools/testing/selftests/perf_events"
 	exit 2
 fi
+[ -n "${READ_FROM-}" ] || keep_incident
 [ -z "${RECORD_TO-}" ] || apart_record record_all
 check "tells what --max-overhead had given up" tells_of_overhead
 check "names functions of the kernel that was recorded" names_the_kernel

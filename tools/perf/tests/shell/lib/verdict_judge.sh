@@ -20,6 +20,16 @@ declare -A RECORDINGS=()
 SYMBOLS=(-B -N)
 [ -z "${RECORD_TO-}" ] || SYMBOLS=()
 
+# A guest waits for its host to open a file, and a clock that counts instructions jumps to the
+# next timer meanwhile, by seconds if the host is busy: nothing of the host is to be opened while
+# it records. What reads elsewhere finds the program at the same path.
+keep_incident()
+{
+	cp "$INCIDENT" "$TMP/incident"
+	[ ! -x "${INCIDENT}_nofp" ] || cp "${INCIDENT}_nofp" "$TMP/incident_nofp"
+	INCIDENT=$TMP/incident
+}
+
 # records SECONDS NAME EVENTS [OPTION...]: the incident NAME, in $TMP/data and $TMP/truth
 records()
 {
