@@ -462,7 +462,7 @@ static void get_deadline(void)
 	struct deadline_attr attr = {
 		.size		= sizeof(attr),
 		.policy		= SCHED_DEADLINE,
-		.runtime	= 300 * NSEC_PER_MSEC,
+		.runtime	= 100 * NSEC_PER_MSEC,
 		.deadline	= 1000 * NSEC_PER_MSEC,
 		.period		= 1000 * NSEC_PER_MSEC,
 	};
