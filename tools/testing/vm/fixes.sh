@@ -470,6 +470,26 @@ deferred_chain_overruns()
 	return 1
 }
 
+# Of Linux 7.3: "perf symbols: Name a kernel's functions by its own kallsyms". The recording is
+# of a kernel that does not run here.
+kernel_has_names_of_another()
+{
+	local rc=0 id
+	"$PERF" record -q -a -e sched:sched_switch -g -o switches -- sleep 0.1 >log 2>&1 ||
+		{ cat log; return 2; }
+	id=$("$PERF" buildid-list -k)
+	python3 - "$id" <<-'END' || return 2
+		import sys
+		old = bytes.fromhex(sys.argv[1])
+		data = open('switches', 'rb').read()
+		assert old in data
+		open('switches', 'wb').write(data.replace(old, old[::-1]))
+	END
+	"$PERF" script -i switches -F event,ip,sym >log 2>&1 || rc=$?
+	[ $rc = 0 ] && grep -q 'sched:sched_switch: *$' log || { cat log; return 2; }
+	grep '^[[:space:]]*[0-9a-f]* __schedule$' log
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -485,7 +505,7 @@ expect()
 
 of_newer=() fixed=()
 if [ "$BASE" != 6.12 ]; then
-	of_newer=(deferred_chain_overruns)
+	of_newer=(deferred_chain_overruns kernel_has_names_of_another)
 	fixed=(mmap_keeps_cpu attr_larger_than_record string_without_end arguments_without_memory
 		siblings_without_names pmus_without_names arguments_larger_than_section
 		bitmap_size_wraps build_id_overruns_stack cpu_beyond_table trace_reads_no_file
