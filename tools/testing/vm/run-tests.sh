@@ -29,7 +29,8 @@
 # more than the two CPUs have halves: jobs also wait. More do not end sooner. A guest whose CPUs
 # are stopped in turn takes more CPU time for the same work, as its ticks follow the clock: of
 # eleven suites, 561 s with five places, and 615 s with seven, both in 330 s. BESIDE takes no
-# place: it has the lowest priority, and thus what the jobs leave of the CPUs.
+# place: it has the lowest priority, and thus what the jobs leave of the CPUs. When it has ended,
+# there is one place more.
 #
 # No verdict depends on how busy the machine is: each time-out, those within the
 # suites too, is SLACK times what an idle machine needs at most. It ends what hangs,
@@ -93,13 +94,13 @@ read_list()
 	[ ${#jobs[@]} -gt 0 ] || die "no suite is called $ONLY"
 }
 
-# How many of ROOM places a job takes. '!' and a thread for each CPU (multi): all of them,
+# How many of the places a job takes. '!' and a thread for each CPU (multi): all of them,
 # nothing but BESIDE is beside it. '~': it mostly waits. Any other keeps one CPU busy.
 weight()
 {
 	case ${where_of[$1]} in
 	beside) echo 0 ;;
-	!*|*:multi*) echo $ROOM ;;
+	!*|*:multi*) echo 100 ;;
 	\~*) echo 1 ;;
 	*) echo 2 ;;
 	esac
@@ -342,6 +343,14 @@ next_job()
 	return 1
 }
 
+# has_room NAME: beside what runs
+has_room()
+{
+	local room=$ROOM
+	[ -n "$beside" ] || room=$((ROOM + 1))
+	[ $used = 0 ] || [ $((used + $(weight "$1"))) -le "$room" ]
+}
+
 # Start what other series need, if a suite needs it. timeout, here without a limit, is the leader
 # of a process group: all that the build has started ends with it.
 start_beside()
@@ -386,7 +395,7 @@ main()
 	trap 'exit 130' INT TERM
 	start_beside
 	while [ ${#jobs[@]} -gt 0 ]; do
-		if ! next_job || [ $((ROOM - used)) -lt "$(weight "${jobs[next]}")" ]; then
+		if ! next_job || ! has_room "${jobs[next]}"; then
 			wait_for_one
 			continue
 		fi
