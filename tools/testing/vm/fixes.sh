@@ -474,20 +474,87 @@ deferred_chain_overruns()
 # of a kernel that does not run here.
 kernel_has_names_of_another()
 {
-	local rc=0 id
+	local id
 	"$PERF" record -q -a -e sched:sched_switch -g -o switches -- sleep 0.1 >log 2>&1 ||
 		{ cat log; return 2; }
+	"$PERF" script -i switches -F event,ip,sym >log 2>&1 || return 2
+	grep -q ' __schedule$' log || { cat log; return 2; }
 	id=$("$PERF" buildid-list -k)
 	python3 - "$id" <<-'END' || return 2
 		import sys
+		assert sys.argv[1]
 		old = bytes.fromhex(sys.argv[1])
 		data = open('switches', 'rb').read()
 		assert old in data
 		open('switches', 'wb').write(data.replace(old, old[::-1]))
 	END
-	"$PERF" script -i switches -F event,ip,sym >log 2>&1 || rc=$?
-	[ $rc = 0 ] && grep -q 'sched:sched_switch: *$' log || { cat log; return 2; }
+	"$PERF" script -i switches -F event,ip,sym >log 2>&1 || return 2
+	grep -q '^[[:space:]]*ffff[0-9a-f]* ' log || { cat log; return 2; }
 	grep '^[[:space:]]*[0-9a-f]* __schedule$' log
+}
+
+# replaced OPTION...: record a program, and put another build of it at its path; options of perf
+# record
+replaced()
+{
+	local n
+
+	for n in 2 1; do
+		gcc -x c -O1 -g -no-pie -fomit-frame-pointer -DNUMBER=$n -o program.$n - <<-'END'
+			#include <time.h>
+			#if NUMBER == 1
+			#define inlined inlined_before
+			#define SIZE 512
+			#else
+			#define inlined inlined_after
+			#define SIZE 4096
+			#endif
+			volatile unsigned long n;
+			static inline __attribute__((always_inline)) void inlined(void)
+			{
+				for (int i = 0; i < 100000; i++)
+					n++;
+			}
+			static __attribute__((noinline)) void callee(void)
+			{
+				volatile char on_stack[SIZE];
+				on_stack[0] = 1;
+				inlined();
+				n += on_stack[0];
+			}
+			int main(void)
+			{
+				time_t end = time(NULL) + 2;
+				while (time(NULL) < end)
+					callee();
+			}
+		END
+	done
+	mv program.1 program
+	"$PERF" record -q -e cpu-clock:u "$@" -o chains -- ./program >log 2>&1 ||
+		{ cat log; return 1; }
+	"$PERF" --buildid-dir "$DIR/cache" buildid-cache -a program || return 1
+	mv program.2 program
+	"$PERF" --buildid-dir "$DIR/cache" script -i chains -F ip,sym >log 2>&1 || return 1
+	grep -q '^[[:space:]]*[0-9a-f]* callee$' log || { cat log; return 1; }
+}
+
+# Of Linux 7.3: "perf libdw: Read the file that was recorded"
+inlines_of_another_file()
+{
+	replaced -g || return 2
+	grep '^[[:space:]]*[0-9a-f]* inlined_after (inlined)$' log && return
+	grep -q '^[[:space:]]*[0-9a-f]* inlined_before (inlined)$' log || { cat log; return 2; }
+	return 1
+}
+
+# Of Linux 7.3: "perf unwind: Look for a file in the build-id cache first"
+unwinds_with_another_file()
+{
+	replaced --call-graph dwarf || return 2
+	# A record for each sample, up to an empty line
+	awk -v RS= '/ callee(\n|$)/ { of++; called += / main(\n|$)/ }
+		END { print of, "in callee(),", called, "of main()"; exit called > of / 2 }' log
 }
 
 # expect REPRODUCER
@@ -505,7 +572,8 @@ expect()
 
 of_newer=() fixed=()
 if [ "$BASE" != 6.12 ]; then
-	of_newer=(deferred_chain_overruns kernel_has_names_of_another)
+	of_newer=(deferred_chain_overruns kernel_has_names_of_another inlines_of_another_file
+		unwinds_with_another_file)
 	fixed=(mmap_keeps_cpu attr_larger_than_record string_without_end arguments_without_memory
 		siblings_without_names pmus_without_names arguments_larger_than_section
 		bitmap_size_wraps build_id_overruns_stack cpu_beyond_table trace_reads_no_file
