@@ -139,10 +139,10 @@ build_kernel()
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" vmlinux modules
 	# With CCACHE_DEPEND, ccache does not know that piggy.S includes the compressed vmlinux. It
 	# would take one that has the same size.
-	# One that was taken before this was known does not stay.
-	[ -e "$BUILD/$variant/image.log" ] || rm -f "$out/arch/x86/boot/compressed/piggy.o"
+	sha256sum <"$out/vmlinux" >"$out/.vmlinux.sum"
 	run_logged "image $variant" "$BUILD/$variant/image.log" \
-		env CCACHE_DISABLE=1 make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage
+		env CCACHE_EXTRAFILES="$out/.vmlinux.sum" \
+		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
 		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
 	build_module "$variant" test_modules \
