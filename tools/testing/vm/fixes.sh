@@ -557,6 +557,19 @@ unwinds_with_another_file()
 		END { print of, "in callee(),", called, "of main()"; exit called > of / 2 }' log
 }
 
+# Of Linux 7.3: "perf drm_pmu: Follow no link to a file that is no device"
+follows_links_of_tasks()
+{
+	echo >open
+	sleep 60 7<open &
+	strace -qq -e trace=newfstatat,readlinkat -o calls "$PERF" list pmu >log 2>&1 ||
+		{ cat log; kill $!; return 2; }
+	kill $!
+	grep -E '^newfstatat\([0-9]+, "7", .*S_IFREG' calls && return
+	grep -qE '^readlinkat\([0-9]+, "7", "/tmp/' calls || return 2
+	return 1
+}
+
 # expect REPRODUCER
 expect()
 {
@@ -573,7 +586,7 @@ expect()
 of_newer=() fixed=()
 if [ "$BASE" != 6.12 ]; then
 	of_newer=(deferred_chain_overruns kernel_has_names_of_another inlines_of_another_file
-		unwinds_with_another_file)
+		unwinds_with_another_file follows_links_of_tasks)
 	fixed=(mmap_keeps_cpu attr_larger_than_record string_without_end arguments_without_memory
 		siblings_without_names pmus_without_names arguments_larger_than_section
 		bitmap_size_wraps build_id_overruns_stack cpu_beyond_table trace_reads_no_file
