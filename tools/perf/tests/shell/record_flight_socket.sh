@@ -235,7 +235,11 @@ records_meanwhile()
 		s.connect(sys.argv[1])
 		while True:
 		    s.sendall(b'status\n' * 10)
-		    s.recv(1 << 20)
+		    answers = 0
+		    while answers < 10:
+		        answer = s.recv(1 << 20)
+		        assert answer
+		        answers += answer.count(b'\n')
 	END
 	first=$!
 	echo $first >>"$TMP/recorders"
