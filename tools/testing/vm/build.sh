@@ -27,6 +27,8 @@ export CCACHE_IGNOREOPTIONS='-Wp,-MT,*'
 export KBUILD_BUILD_USER=perf KBUILD_BUILD_HOST=vm KBUILD_BUILD_TIMESTAMP=@0
 export LC_ALL=C
 umask 022
+# shellcheck source=tools/testing/vm/products.sh
+. "$VM/products.sh"
 
 # The pristine tree, unpacked once for each version of Debian's package.
 unpack()
@@ -103,15 +105,23 @@ fragments()
 	[[ $BASE/$1 != 7.3/@(base|patched) ]] || printf '%s\n' "$VM/config/handover.config"
 }
 
+# The options of a variant that are asked for.
+options()
+{
+	local files
+	mapfile -t files < <(fragments "$1")
+	cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p'
+}
+
 # Make .config of the fragments, and refuse an option that did not take.
 configure()
 {
-	local variant=$1 out=$BUILD/$1/kernel want line option files
-	mapfile -t files < <(fragments "$variant")
+	local variant=$1 out=$BUILD/$1/kernel want line option
 	mkdir -p "$out"
-	want=$(cat "${files[@]}" | sed -nE 's/^(CONFIG_[A-Z0-9_]+=.*)$/\1/p')
+	want=$(options "$variant")
 	if ! printf '%s\n' "$want" | cmp -s - "$out/.want" ||
 	   [ "$out/.config" -ot "$BUILD/patched/src/kernel/events/Kconfig" ]; then
+		rm -f "$out/.key"
 		printf '%s\n' "$want" >"$out/.want.new"
 		make -s -C "$BUILD/$variant/src" O="$out" \
 			KCONFIG_ALLCONFIG="$out/.want.new" allnoconfig \
@@ -133,7 +143,10 @@ configure()
 
 build_kernel()
 {
-	local variant=$1 out=$BUILD/$1/kernel
+	local variant=$1 out=$BUILD/$1/kernel key
+	key=$(kernel_key "$variant")
+	! is_built kernel "$variant" "$key" && ! take_products kernel "$variant" "$key" || return 0
+	rm -f "$out/.key"
 	configure "$variant"
 	run_logged "kernel $variant" "$BUILD/$variant/kernel.log" \
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" vmlinux modules
@@ -148,12 +161,13 @@ build_kernel()
 	build_module "$variant" test_modules \
 		"$BUILD/patched/src/tools/testing/selftests/perf_events/test_modules"
 	build_module "$variant" poke_again "$VM/poke_again"
+	keep_products kernel "$variant" "$key"
 }
 
 build_perf()
 {
 	local variant=$1
-	local other
+	local other key
 	other=$(perf_of "$variant")
 	if [ "$variant" != "$other" ]; then
 		build_perf "$other"
@@ -161,7 +175,11 @@ build_perf()
 		ln -sfn "../$other/bin" "$BUILD/$variant/bin"
 		return
 	fi
+	key=$(perf_key "$variant")
+	! is_built perf "$variant" "$key" && ! take_products perf "$variant" "$key" || return 0
 	mkdir -p "$BUILD/$variant/perf"
+	# What was installed and is no more would be kept.
+	rm -rf "$BUILD/$variant/perf/.key" "$BUILD/$variant/libexec/perf-core"
 	# Without libLLVM, whose half a million relocations are most of what it takes perf to
 	# start under emulation; addr2line and objdump do what it is there for. Two thirds of
 	# the others are in libcapstone and libpfm. No test disassembles a trace, or names an
@@ -177,6 +195,7 @@ build_perf()
 		rm -rf "$BUILD/$variant/perf"
 		die "perf $variant calls what it has not declared, see above"
 	fi
+	keep_products perf "$variant" "$key"
 }
 
 # end_tree PID...: these, and all that they have started; who starts more first
@@ -208,7 +227,10 @@ build_both()
 # build_module VARIANT NAME SOURCES: a module for the kernel of a variant, in build/VARIANT/NAME
 build_module()
 {
-	local variant=$1 out=$BUILD/$1/$2
+	local variant=$1 out=$BUILD/$1/$2 file
+	for file in "$out"/*.[ch] "$out/Makefile"; do
+		[ ! -e "$file" ] || [ -e "$3/${file##*/}" ] || rm -rf "$out"
+	done
 	mkdir -p "$out"
 	cp -pu "$3"/* "$out"
 	run_logged "module $2 $variant" "$BUILD/$variant/module-$2.log" \

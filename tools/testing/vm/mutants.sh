@@ -26,6 +26,8 @@ MUTANTS=$TOP/patches/mutants
 WORK=$BUILD/mutants
 TREE=$WORK/tree
 export CCACHE_DIR=${CCACHE_DIR:-$BUILD/ccache}
+# What mutants are built to is for nobody else.
+export PRODUCTS=
 
 # Our files as they are now; what was built of them stays.
 copy_tree()

@@ -221,6 +221,45 @@ make_reads_nothing()
 	[ -z "$target" ]
 }
 
+# What was built is kept, and comes back whole into a tree in which nothing was built.
+products_are_kept()
+{
+	local dir rc=0
+	dir=$(mktemp -d "$BUILD/products.XXXXXX")
+	keeps_products "$dir" || rc=$?
+	rm -rf "$dir"
+	return $rc
+}
+
+keeps_products()
+(
+	dir=$1 built=$BUILD/patched want=$BUILD/patched/kernel/.want PRODUCTS=$1/kept VM=${VM%/*}
+	# shellcheck source=tools/testing/vm/products.sh
+	. "$VM/products.sh"
+	options() { cat "$want"; }
+	key=$(kernel_key patched) perf=$(perf_key patched)
+	echo "kernel $key, perf $perf"
+	is_built kernel patched "$key" && is_built perf patched "$perf" &&
+		[ "$key" != "$(KCFLAGS=-Og kernel_key patched)" ] &&
+		[ "$key" != "$(options() { sed '$d' "$want"; }; kernel_key patched)" ] &&
+		[ "$key" != "$(kernel_key base)" ] && [ "$perf" != "$(perf_key base)" ] &&
+		[ "$perf" != "$(NO_LIBDW=1 perf_key patched)" ] || exit
+	keep_products kernel patched "$key" && keep_products perf patched "$perf" || exit
+	BUILD=$dir/1
+	take_products kernel patched "$key" && is_built kernel patched "$key" &&
+		take_products perf patched "$perf" && is_built perf patched "$perf" &&
+		cmp "$built/kernel/vmlinux" "$BUILD/patched/kernel/vmlinux" &&
+		diff -r "$built/test_modules" "$BUILD/patched/test_modules" &&
+		diff -r "$built/bin" "$BUILD/patched/bin" || exit
+	# A tree with objects, others than were kept, and an archive that is cut off
+	! take_products kernel patched "$key" || exit
+	BUILD=$dir/2
+	! take_products kernel patched "${key//[0-9]/a}" || exit
+	truncate -s -100 "$dir/kept/$key.tar.zst"
+	! take_products kernel patched "$key" && [ ! -e "$BUILD/patched/kernel" ] &&
+		[ ! -e "$dir/kept/$key.tar.zst" ]
+)
+
 tap_run "the guest sees the host's files, its own /tmp and OUT; its status comes through" guest_view
 tap_run "a command without an end is stopped with status 124" time_out
 tap_run "a machine that dies gives 99" dead_machine
@@ -235,5 +274,6 @@ tap_run "a selftest that hangs ends, with all its processes" selftest_ends
 tap_run "suites of another series wait for its kernel, which is built beside others" \
 	suites_wait_for_builds
 tap_run "unknown accelerators and variants are refused" bad_words
+tap_run "kernel and perf that were built are kept for a fresh tree" products_are_kept
 tap_run "make hands on what it is told as it is" make_reads_nothing
 tap_end

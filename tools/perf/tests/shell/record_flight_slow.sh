@@ -280,6 +280,7 @@ loses_a_child_for_memory()
 	not wait $!
 	grep . "$CGROUP"/memory.{peak,events}
 	dmesg | grep 'Killed process' | tail -n 4
+	[ "$(killed_for_memory)" = 2 ] || dmesg | grep -A50 'invoked oom-killer' | tail -n 160
 	[ "$(killed_for_memory)" = 2 ]
 	grep -E 'State|VmRSS|SigPnd|ShdPnd' "/proc/$child/status"
 	is_asked
