@@ -271,7 +271,7 @@ long perf_blackbox_ioctl(struct perf_persistent_session *s, unsigned int cmd, vo
 	if (err)
 		return err;
 	if (arg.flags & ~PERF_PERSISTENT_NOTES_ADD)
-		return -EINVAL;
+		return perf_persistent_refuse(-EINVAL, "an unknown flag");
 	/* Created while the kernel died */
 	if (!s->box && !s->parts)
 		return -ESHUTDOWN;

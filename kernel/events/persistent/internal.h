@@ -337,6 +337,7 @@ static inline void perf_persistent_show_cgroup(struct seq_file *m, struct perf_e
 /* owner.c */
 bool perf_persistent_sees(struct pid_namespace *ns);
 bool perf_persistent_may_use(struct perf_persistent_session *s);
+bool perf_persistent_may_look(struct perf_persistent_session *s);
 bool perf_persistent_may_end(struct perf_persistent_session *s);
 bool perf_persistent_name_valid(const char *name);
 bool perf_persistent_is_called(struct perf_persistent_session *s, const char *name);

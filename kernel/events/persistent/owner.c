@@ -95,6 +95,28 @@ bool perf_persistent_may_use(struct perf_persistent_session *s)
 }
 
 /**
+ * perf_persistent_may_look - may the current task open the file of a session, and what sysfs
+ * tells of it?
+ * @s: the session
+ *
+ * Those who may end a session must find out what they end, and get a file to do it with. So the
+ * administrator of a user namespace may look, but not use the events.
+ *
+ * Context: a task.
+ * Return: true if it may.
+ */
+bool perf_persistent_may_look(struct perf_persistent_session *s)
+{
+	if (perf_persistent_is_owner(s) || perfmon_capable() ||
+	    ns_capable(s->user_ns, CAP_SYS_ADMIN))
+		return true;
+
+	perf_persistent_refuse(-EACCES,
+			       "a look at a session takes its owner, CAP_PERFMON or CAP_SYS_ADMIN");
+	return false;
+}
+
+/**
  * perf_persistent_may_end - may the current task end a session?
  * @s: the session
  *

@@ -200,7 +200,9 @@ u32 perf_persistent_nr_events(struct perf_persistent_session *s, int cpu)
 	return next ? xa_to_value(next) : 0;
 }
 
-static struct perf_persistent_session *perf_persistent_find_running(u64 id)
+/* Only those who may do something with a session learn of it which events it has. */
+static struct perf_persistent_session *
+perf_persistent_find_running(u64 id, bool (*may)(struct perf_persistent_session *s))
 {
 	struct perf_persistent_session *s = perf_persistent_find_session(id);
 
@@ -210,8 +212,7 @@ static struct perf_persistent_session *perf_persistent_find_running(u64 id)
 	if (s->state != PERF_PERSISTENT_RUNNING)
 		return ERR_PTR(perf_persistent_refuse(-ENOENT, "the session does not run"));
 
-	/* Only the owner and CAP_PERFMON may learn which events a session has. */
-	return perf_persistent_may_use(s) ? s : ERR_PTR(-EACCES);
+	return may(s) ? s : ERR_PTR(-EACCES);
 }
 
 /**
@@ -226,7 +227,7 @@ struct perf_persistent_session *perf_persistent_get(u64 id)
 
 	guard(mutex)(&perf_persistent_lock);
 
-	s = perf_persistent_find_running(id);
+	s = perf_persistent_find_running(id, perf_persistent_may_look);
 	if (!IS_ERR(s))
 		kobject_get(&s->kobj);
 	return s;
@@ -250,7 +251,7 @@ struct perf_persistent_event *perf_persistent_find(u64 id, int cpu, u64 index)
 
 	guard(mutex)(&perf_persistent_lock);
 
-	s = perf_persistent_find_running(id);
+	s = perf_persistent_find_running(id, perf_persistent_may_use);
 	if (IS_ERR(s))
 		return ERR_CAST(s);
 

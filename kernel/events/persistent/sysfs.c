@@ -207,6 +207,10 @@ static ssize_t perf_persistent_attr_show(struct kobject *kobj, struct attribute 
 	struct perf_persistent_attribute *pattr =
 		container_of(attr, struct perf_persistent_attribute, attr);
 
+	/* The uid of the owner, which opened the file, may be that of another container. */
+	if (attr->mode == 0400 && !perf_persistent_may_look(to_session(kobj)))
+		return -EACCES;
+
 	return pattr->show(to_session(kobj), page);
 }
 

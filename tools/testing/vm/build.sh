@@ -6,7 +6,7 @@
 # build/VARIANT/bin/perf. What is up to date is left alone. Others are built only where they
 # are named: base_preempt and patched_preempt, with preemption and the ORC unwinder, base_debuginfo,
 # as a distribution has its kernel, kcsan, the patched kernel with the detector of data races, and
-# irqsoff, the patched kernel with the tracepoints of interrupts that are off.
+# irqsoff, the patched kernel with the tracepoints of interrupts that are off, and security modules.
 #
 # usage: build.sh [--stage-only] [configure|kernel|perf|selftests|all] [VARIANT...]
 set -euo pipefail

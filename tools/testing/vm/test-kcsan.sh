@@ -71,6 +71,17 @@ run_programs()
 	tap_end
 }
 
+# The functions of the base that have hooks, one a line
+hooked()
+{
+	local file
+	cat "$TOP"/patches/[0-9]*-*/*.patch | sed -nE 's,^\+\+\+ b/((kernel|arch/x86)/.*\.c)$,\1,p' |
+		sort -u |
+	while read -r file; do
+		diff -p -U0 "$BUILD/base/src/$file" "$BUILD/patched/src/$file" || true
+	done | sed -nE 's/^@@ .* @@ ([^(]*[ *])?(\w+)\(.*/\2/p' | grep -v '[A-Z]' | sort -u
+}
+
 # The functions of our files, one a line
 functions()
 {
@@ -85,7 +96,7 @@ functions()
 
 no_race_of_ours()
 {
-	functions >"$WORK/functions"
+	{ functions && hooked; } >"$WORK/functions"
 	[ "$(wc -l <"$WORK/functions")" -gt 100 ] || return 1
 	"${BASH_SOURCE[0]%/*}/kcsan-reports.py" "$WORK/functions" "$WORK/dmesg"
 }

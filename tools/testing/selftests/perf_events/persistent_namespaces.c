@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "../kselftest_harness.h"
-#include "persistent_util.h"
+#include "persistent_session.h"
 #include "persistent_spaces.h"
 
 #define USER		1000
@@ -117,6 +117,18 @@ static int claims_as_user(int64_t id)
 	return claim(reopen(id, 0, 0)) == id ? 0 : errno;
 }
 
+/* What sysfs tells of the user's session */
+static int reads_as_user(int64_t unused)
+{
+	char text[16];
+	int fd;
+
+	if (become(USER))
+		return 99;
+	fd = open(DEVICE "/sessions/" USERS("mine") "/nr_events", O_RDONLY);
+	return fd < 0 ? 98 : read(fd, text, sizeof(text)) < 0 ? errno : 0;
+}
+
 /* Two containers of one user, and the machine: it sees theirs, and none the other's. */
 TEST_F(spaces, same_uid)
 {
@@ -138,6 +150,9 @@ TEST_F(spaces, same_uid)
 		EXPECT_EQ(EACCES, run_in(&two, tries_as_user, id)) TH_LOG("level %d", level);
 		EXPECT_EQ(allowed, run_in(&here, tries_as_user, id)) TH_LOG("level %d", level);
 		EXPECT_EQ(EBADF, run_in(&two, claims_as_user, id));
+		EXPECT_EQ(0, run_in(&one, reads_as_user, 0));
+		EXPECT_EQ(EACCES, run_in(&two, reads_as_user, 0));
+		EXPECT_EQ(0, run_in(&here, reads_as_user, 0));
 		EXPECT_EQ(id, listed_id(USERS("mine")));
 		/* It may be ended from where it is seen. */
 		EXPECT_EQ(allowed ? EBADF : 0, run_in(&here, claims_as_user, id));
@@ -325,6 +340,52 @@ TEST_F(spaces, rootless)
 		end_session(id, 0);
 	}
 	end_space(&inside);
+	end_space(&outside);
+}
+
+/* Looks at it, stops it and ends it, but gets none of its events. */
+static int rules(int64_t id)
+{
+	struct perf_persistent_session_info inf;
+	int fd;
+
+	if (reopen(id, 0, 0) >= 0 || errno != EACCES)
+		return 98;
+	fd = open_session(id);
+	return fd < 0 || session_info(fd, &inf) || session_freeze(fd) || session_thaw(fd) ||
+	       session_end(fd) ? errno : 0;
+}
+
+static int rules_as_user(int64_t id)
+{
+	return become(USER) ? 99 : rules(id);
+}
+
+static int rules_as_other(int64_t id)
+{
+	return become(USER + 1) ? 99 : rules(id);
+}
+
+/* Whose user namespace it is ends what is left of the container, and nobody else. */
+TEST_F(spaces, rootless_end)
+{
+	struct space inside = make_space(CLONE_NEWUSER | CLONE_NEWPID, USER);
+	struct space outside = make_space(0, 0), other;
+	int64_t id;
+
+	if (inside.pid < 0)
+		SKIP(return, "no user namespaces for ordinary users");
+	ASSERT_EQ(0, run_in(&inside, makes, 0));
+	id = listed_id(USERS("rootless"));
+	ASSERT_LT(0, id);
+	end_space(&inside);
+	other = make_space(CLONE_NEWUSER | CLONE_NEWPID, USER);
+	ASSERT_LT(0, other.pid);
+	EXPECT_EQ(EACCES, run_in(&other, rules, id));
+	EXPECT_EQ(EACCES, run_in(&outside, rules_as_other, id));
+	EXPECT_EQ(0, run_in(&outside, rules_as_user, id));
+	EXPECT_EQ(-1, listed_id(USERS("rootless")));
+	end_space(&other);
 	end_space(&outside);
 }
 

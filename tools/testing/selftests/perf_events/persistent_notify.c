@@ -420,7 +420,8 @@ TEST_F(notify, refusals_to_users)
 			     EPERM, -1);
 	EXPECT_NOBODY_REASON(EACCES, "using a session takes its owner or CAP_PERFMON",
 			     nobody_joins, id, -1);
-	EXPECT_NOBODY_REASON(EACCES, "using a session takes its owner or CAP_PERFMON",
+	EXPECT_NOBODY_REASON(EACCES,
+			     "a look at a session takes its owner, CAP_PERFMON or CAP_SYS_ADMIN",
 			     nobody_opens, id, -1);
 	EXPECT_NOBODY_REASON(EPERM, "control of a session takes its owner or CAP_SYS_ADMIN",
 			     nobody_ends, id, session);
