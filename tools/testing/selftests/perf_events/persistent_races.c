@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Persistent events from all sides, until PERSISTENT_ROUNDS sessions were made: threads
- * that make, build half, join, open, map, poll, claim, close and die, on few names and
- * few fds, so that they meet. The kernel must survive (best run with KASAN and
+ * that make, build half, join, open, map, poll, claim, freeze, thaw, end, close and die, on
+ * few names and few fds, so that they meet. The kernel must survive (best run with KASAN and
  * lockdep), and nothing may be left. For two at a time see persistent_duels.c.
  */
 #define _GNU_SOURCE
@@ -181,6 +181,22 @@ static bool claim_whole(unsigned int slot, unsigned int *seed)
 	return claim_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED));
 }
 
+static bool end_whole(unsigned int slot, unsigned int *seed)
+{
+	return !with_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED), session_end);
+}
+
+static bool freeze(unsigned int slot, unsigned int *seed)
+{
+	return !with_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED), session_freeze);
+}
+
+/* Or none can join it any more. */
+static bool thaw(unsigned int slot, unsigned int *seed)
+{
+	return !with_session(__atomic_load_n(&shared.id[slot], __ATOMIC_RELAXED), session_thaw);
+}
+
 static bool close_any(unsigned int slot, unsigned int *seed)
 {
 	return !close(swap_fd(rand_r(seed) % 2 ? &shared.creator[slot] : &shared.reader[slot],
@@ -265,12 +281,15 @@ static struct {
 	{ "read",	use_reader,	2 },
 	{ "claim",	claim_any,	1 },
 	{ "claim all",	claim_whole,	2 },
+	{ "freeze",	freeze,		1 },
+	{ "thaw",	thaw,		1 },
+	{ "end",	end_whole,	1 },
 	{ "close",	close_any,	1 },
 	{ "meddle",	meddle,		1 },
 	{ "list",	list,		1 },
 };
 
-#define NR_SHARES	14
+#define NR_SHARES	17
 
 static void *race(void *arg)
 {
