@@ -47,6 +47,7 @@ run_programs()
 	local before program log ran=0 modules=$BUILD/kcsan/test_modules
 	export TEST_PMU_MODULE=$modules/perf_test_pmu.ko KSELFTEST_LIMIT=300
 	export PERSISTENT_WINDOW=$modules/persistent_window.ko
+	export PERSISTENT_CAUSE=$modules/persistent_cause.ko
 	mountpoint -q /sys/kernel/debug ||
 		mount -t debugfs none /sys/kernel/debug
 	tap_run "KCSAN is on, and has passed its test of itself" is_on

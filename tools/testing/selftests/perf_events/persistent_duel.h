@@ -146,17 +146,20 @@ static bool have_window(void)
 	return !access(WINDOW_PARAM "met", R_OK);
 }
 
-/*
- * For a left side that meets a CPU that goes. No CPU goes while one spins in the kernel: with a
- * window, right must come first.
- */
-static void let_right_come_first(void)
+/* With a window, one side does nothing until the other is held up in it. */
+static void let_come_first(int side)
 {
 	uint64_t from = now_ns();
 
 	/* It may have been there already, for what the round began with. */
-	while (have_window() && !window_holds(WINDOW_RIGHT) && now_ns() - from < 5000000000ULL)
+	while (have_window() && !window_holds(side) && now_ns() - from < 5000000000ULL)
 		usleep(100);
+}
+
+/* For a left side that meets a CPU that goes. No CPU goes while one spins in the kernel. */
+static void let_right_come_first(void)
+{
+	let_come_first(WINDOW_RIGHT);
 }
 
 /*

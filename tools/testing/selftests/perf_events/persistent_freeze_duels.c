@@ -2,6 +2,9 @@
 /*
  * A session that is frozen, thawed and ended while others do something to it: see
  * persistent_duels.c.
+ *
+ * If PERSISTENT_CAUSE is the path of test_modules/persistent_cause.ko, causes of the kernel are
+ * among what freezes: these find the session without a lock, and without a reference.
  */
 #define _GNU_SOURCE
 
@@ -9,6 +12,10 @@
 #include "persistent_session.h"
 
 #define FROZEN	PERF_PERSISTENT_STATE_FROZEN
+
+#define CAUSES		"/proc/sys/kernel/perf_persistent_freeze"
+#define CAUSE		"persistent_cause"
+#define CAUSE_PARAM	"/sys/module/" CAUSE "/parameters/"
 
 /* What they begin with: fd[0] and fd[1] are the session, fd[2] is its event. */
 
@@ -444,6 +451,184 @@ TEST_F_TIMEOUT(duels, end_hotplug, SLOW_RACE_TIMEOUT)
 		.one_of	= 10,
 		.windows = {
 			{ "left:perf_persistent_end_all", "*:__perf_event_exit_context" },
+		},
+	});
+}
+
+/* Causes of the kernel */
+
+static void left_locks_up(void)
+{
+	side_got(0, write_text(CAUSE_PARAM "lockup", "1"));
+}
+
+static void left_runs_bpf(void)
+{
+	side_got(0, write_text(CAUSE_PARAM "bpf", "duel"));
+}
+
+static uint32_t freeze_reason(int fd)
+{
+	struct perf_persistent_session_info inf;
+
+	return session_info(fd, &inf) ? UINT32_MAX : inf.freeze_reason;
+}
+
+/* A cause does not wait until no writer is in a buffer. FREEZE does, though it fails. */
+static void settle(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(-1, session_freeze(duel.fd[0]));
+	ASSERT_EQ(EALREADY, errno);
+}
+
+static void fight_cause_out(struct __test_metadata *_metadata, const struct duel_kind *kind)
+{
+	const char *module = getenv("PERSISTENT_CAUSE");
+
+	if (access(module ?: "", R_OK))
+		SKIP(return, "no PERSISTENT_CAUSE");
+	ASSERT_TRUE(!load_module(module, "") || errno == EEXIST);
+	ASSERT_EQ(0, write_text(CAUSES, "lockup"));
+	if (kind->left == left_runs_bpf && write_text(CAUSE_PARAM "bpf", "nobody") &&
+	    errno == EOPNOTSUPP)
+		TH_LOG("no kfunc in this kernel");
+	else
+		fight_it_out(_metadata, kind);
+	EXPECT_EQ(0, write_text(CAUSES, "\n"));
+	EXPECT_EQ(0, unload_module(CAUSE));
+}
+
+/*
+ * One that fd[1] alone keeps, and behind it in the list another one, which is fd[0]. On the CPU
+ * of right, which needs no interrupt of the other one to end it.
+ */
+static void has_session_to_free(void)
+{
+	int fd = open_comm(1);
+
+	duel.id = unclaim(fd, 0, 0, "duel");
+	close(fd);
+	duel.fd[1] = open_session(duel.id);
+	fd = open_comm(1);
+	duel.fd[0] = open_session(unclaim(fd, 0, 0, "next"));
+	close(fd);
+}
+
+/* When it is asked for, the session has been freed but for those that still look at it. */
+static void right_frees(void)
+{
+	/* Who comes later does not find it. */
+	let_come_first(WINDOW_LEFT);
+	side_got(1, session_end(duel.fd[1]));
+	duel.got += freeze_reason(duel.fd[1]) != 0;
+	close(duel.fd[1]);
+	duel.fd[1] = -1;
+	duel.fd[2] = open_session(duel.id);
+}
+
+static void check_freed(struct __test_metadata *_metadata, uint32_t reason_of_next)
+{
+	ASSERT_EQ(0, duel.ret[1]);
+	ASSERT_EQ(-1, duel.fd[2]);
+	ASSERT_EQ(-1, listed_id("duel"));
+	ASSERT_EQ(reason_of_next, freeze_reason(duel.fd[0]));
+	ASSERT_EQ(0, session_end(duel.fd[0]));
+}
+
+static void check_cause_end(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(0, duel.ret[0]);
+	check_freed(_metadata, PERF_PERSISTENT_FREEZE_LOCKUP);
+}
+
+/* It ends, and is freed, as all are frozen. The next one is frozen in any case. */
+TEST_F_TIMEOUT(duels, cause_end, 3600)
+{
+	fight_cause_out(_metadata, &(const struct duel_kind) {
+		.begin	= has_session_to_free,
+		.left	= left_locks_up,
+		.right	= right_frees,
+		.check	= check_cause_end,
+		.windows = {
+			{ "left:perf_persistent_freeze_all", "right:perf_persistent_end_all" },
+			{ "left:perf_persistent_pause_buffers",
+			  "right:perf_persistent_session_release" },
+			/* It has found it, and looks at it when it has been freed. */
+			{ "left:perf_persistent_freeze_now", "right:perf_persistent_open_session" },
+		},
+	});
+}
+
+static void check_bpf_end(struct __test_metadata *_metadata)
+{
+	ASSERT_TRUE(!duel.ret[0] || duel.err[0] == ENOENT);
+	check_freed(_metadata, 0);
+}
+
+/* The same of a program, which freezes it by its name. */
+TEST_F_TIMEOUT(duels, bpf_end, 3600)
+{
+	fight_cause_out(_metadata, &(const struct duel_kind) {
+		.begin	= has_session_to_free,
+		.left	= left_runs_bpf,
+		.right	= right_frees,
+		.check	= check_bpf_end,
+		.windows = {
+			{ "left:perf_persistent_freeze_now", "right:perf_persistent_open_session" },
+		},
+	});
+}
+
+static void check_cause_join(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(0, duel.ret[0]);
+	ASSERT_EQ(PERF_PERSISTENT_FREEZE_LOCKUP, freeze_reason(duel.fd[0]));
+	settle(_metadata);
+	check_freeze_join(_metadata);
+}
+
+/* An event that joins as all are frozen is frozen with its session, or refused. */
+TEST_F_TIMEOUT(duels, cause_join, 3600)
+{
+	fight_cause_out(_metadata, &(const struct duel_kind) {
+		.begin	= has_session_and_newcomer,
+		.left	= left_locks_up,
+		.right	= right_joins,
+		.check	= check_cause_join,
+		.windows = {
+			{ "left:perf_persistent_freeze_all", "right:perf_persistent_unclaim" },
+			{ "left:perf_persistent_freeze_now",
+			  "right:perf_persistent_freeze_joined" },
+			{ "left:perf_persistent_freeze_now", "right:perf_persistent_attach" },
+		},
+	});
+}
+
+static void check_cause_thaw(struct __test_metadata *_metadata)
+{
+	/* It was frozen by the ioctl before. */
+	bool frozen = freeze_reason(duel.fd[0]) == PERF_PERSISTENT_FREEZE_LOCKUP;
+
+	ASSERT_EQ(0, duel.ret[0]);
+	ASSERT_EQ(0, duel.ret[1]);
+	duel.got += frozen;
+	if (frozen)
+		settle(_metadata);
+	check_state(_metadata, frozen);
+}
+
+/* A cause that comes with a thaw is before it, and changes nothing, or is after it, and holds. */
+TEST_F_TIMEOUT(duels, cause_thaw, 3600)
+{
+	fight_cause_out(_metadata, &(const struct duel_kind) {
+		.begin	= has_frozen,
+		.left	= left_locks_up,
+		.right	= right_thaws,
+		.check	= check_cause_thaw,
+		.windows = {
+			{ "left:perf_persistent_freeze_now",
+			  "right:perf_persistent_pause_buffers" },
+			{ "left:perf_persistent_freeze_all", "right:perf_persistent_thaw" },
 		},
 	});
 }
