@@ -7,7 +7,8 @@
  * It runs in epochs. Each has a seed, printed also to the kernel's log, and ends with
  * all processes dead and all sessions claimed: then nothing may be listed, no page
  * charged, and no task have data of a PMU. A fuzzer whose calls all fail tests nothing, so
- * at least a third of those that matter (opening, mapping, UNCLAIM) must have succeeded.
+ * at least a third of those that matter (opening, mapping, UNCLAIM) must have succeeded, and
+ * some of each ioctl of a session.
  *
  * usage: perf_fuzz [-s SEED] [-e EPOCHS] [-t SECONDS] [-n CALLS] [-b]
  *
@@ -30,13 +31,41 @@
 #include <time.h>
 
 #include "../kselftest.h"
-#include "persistent_util.h"
+#include "persistent_session.h"
 #include "test_modules/test_pmu.h"
 
 #define NR_WORKERS	5
 #define NR_FDS		12
 #define NR_MAPS		8
 #define NR_IDS		8
+#define NR_SESSIONS	3
+
+/* When sessions were to be opened so many times, each ioctl must have succeeded. */
+#define MANY_SESSIONS	400
+
+/* As in linux/perf_blackbox.h, which comes with black boxes: this test does not need them. */
+struct notes {
+	uint32_t	size;
+	uint32_t	flags;
+	uint64_t	data;
+	uint64_t	data_size;
+	uint64_t	room;
+	uint64_t	slot_size;
+};
+
+#define NOTES_ADD	0x1
+#define IOC_NOTES	_IOWR('$', 41, struct notes)
+
+enum session_call { INFO, LIST, END, FREEZE, THAW, NOTES, NR_SESSION_CALLS };
+
+static const char * const session_calls[] = {
+	[INFO]		= "SESSION_INFO",
+	[LIST]		= "SESSION_LIST",
+	[END]		= "SESSION_END",
+	[FREEZE]	= "SESSION_FREEZE",
+	[THAW]		= "SESSION_THAW",
+	[NOTES]		= "SESSION_NOTES",
+};
 
 struct tally {
 	unsigned int	tried;
@@ -45,7 +74,8 @@ struct tally {
 
 /* What all processes share */
 static struct {
-	struct tally	open, reopen, map, unclaim, claim, info;
+	struct tally	open, reopen, map, unclaim, claim, info, session;
+	struct tally	session_calls[NR_SESSION_CALLS];
 	/* Members that were made lately */
 	struct {
 		int64_t	id;
@@ -58,6 +88,7 @@ static struct {
 static struct {
 	uint64_t	rng;
 	int		fds[NR_FDS];
+	int		sessions[NR_SESSIONS];
 	struct {
 		void	*addr;
 		size_t	len;
@@ -72,6 +103,8 @@ static int pmus[2];			/* types of those of the module */
 static int nr_pmus;
 static int pmu_device = -1;
 static char *program;
+/* A page with none behind it, and the same memory, which cannot be written there. */
+static char *last_page, *read_only_page;
 
 static uint64_t mix(uint64_t x)
 {
@@ -383,6 +416,165 @@ static void ask_event(void)
 	ioctl(fd, PERF_EVENT_IOC_RESERVED_HEAD, &res);
 }
 
+/*
+ * Where the kernel finds what it is given: mostly at the end of a page that has none behind
+ * it, sometimes where it is not aligned, cannot be written, ends too early, or is not at all.
+ */
+static void *place(const void *what, size_t size)
+{
+	size_t off;
+
+	if (size > PAGE)
+		size = PAGE;
+	off = PAGE - size;
+	switch (below(20)) {
+	case 0:
+		return NULL;
+	case 1:
+		return (void *)(uintptr_t)rnd();
+	case 2:
+		/* Cut */
+		off += below(size + 1);
+		break;
+	case 3:
+		memcpy(last_page + off, what, size);
+		return read_only_page + off;
+	case 4:
+		off = below(off + 1);
+		break;
+	}
+	memcpy(last_page + off, what, size < PAGE - off ? size : PAGE - off);
+	return last_page + off;
+}
+
+/*
+ * A struct that begins with its size: mostly as it is here, or as older and newer programs know
+ * it, or neither.
+ */
+static void *place_struct(const void *what, uint32_t known)
+{
+	static char room[65536];
+	uint32_t size = known;
+
+	memset(room, 0, PAGE);
+	memcpy(room, what, known);
+	switch (below(12)) {
+	case 0:
+		size += below(64);
+		break;
+	case 1:
+		size = below(PAGE + 64);
+		break;
+	case 2:
+		size = rnd();
+		break;
+	case 3:
+		size += 8;
+		room[below(size)] = rnd();
+		break;
+	}
+	memcpy(room, &size, sizeof(size));
+	return place(room, size < sizeof(size) ? sizeof(size) : size);
+}
+
+/* Also among the other fds, for all other calls. */
+static int any_session(void)
+{
+	int *slot = &self.sessions[below(NR_SESSIONS)];
+
+	if (*slot < 0 || one_in(3)) {
+		/* Sessions of others have ids as well. */
+		int64_t id = one_in(8) && !beside_others ? below(256) : any_id();
+
+		if (*slot >= 0)
+			close(*slot);
+		*slot = open_session(id);
+		count(&shared->session, *slot >= 0);
+		if (one_in(4))
+			keep_fd(fcntl(*slot, F_DUPFD_CLOEXEC, 0));
+	}
+	return one_in(8) ? any_fd() : *slot;
+}
+
+/* What is no session, and what it does not know, is not counted. */
+static void call_session(int fd, enum session_call call, unsigned long cmd, void *arg)
+{
+	int ret;
+
+	if (fd < 0)
+		return;
+	ret = ioctl(fd, cmd, arg);
+	if (!ret || errno != ENOTTY)
+		count(&shared->session_calls[call], !ret);
+}
+
+static void ask_session(void)
+{
+	struct perf_persistent_session_info inf;
+
+	memset(&inf, one_in(8) ? rnd() : 0, sizeof(inf));
+	call_session(any_session(), INFO, PERF_EVENT_IOC_SESSION_INFO,
+		     place_struct(&inf, sizeof(inf)));
+}
+
+static void list_session(void)
+{
+	/* The entries are not where the struct is. */
+	static char entries[65536];
+	struct perf_persistent_list list = {
+		.entry_size	= sizeof(struct perf_persistent_entry),
+		.nr		= one_in(8) ? rnd() : below(16),
+		.__reserved	= one_in(32),
+		.entries	= (uintptr_t)entries,
+	};
+
+	if (one_in(4))
+		list.entry_size = one_in(8) ? rnd() : below(PAGE + 64);
+	if (one_in(8))
+		list.entries = one_in(2) ? rnd() : (uintptr_t)read_only_page;
+	else if (one_in(8))
+		list.entries = (uintptr_t)last_page + PAGE - below(512);
+	call_session(any_session(), LIST, PERF_EVENT_IOC_SESSION_LIST,
+		     place_struct(&list, sizeof(list)));
+}
+
+static void note_session(void)
+{
+	static char bytes[65536];
+	struct notes notes = {
+		.flags		= one_in(16) ? rnd() : one_in(4) ? NOTES_ADD : 0,
+		.data		= one_in(16) ? rnd() : (uintptr_t)bytes,
+		.data_size	= one_in(16) ? rnd() : below(one_in(4) ? sizeof(bytes) : 256),
+	};
+
+	if (one_in(8))
+		notes.data = (uintptr_t)last_page + PAGE - below(512);
+	call_session(any_session(), NOTES, IOC_NOTES,
+		     place_struct(&notes, sizeof(notes)));
+}
+
+static void freeze_session(void)
+{
+	int fd = any_session();
+
+	call_session(fd, FREEZE, PERF_EVENT_IOC_SESSION_FREEZE, NULL);
+	/* One that is frozen is not joined any more. */
+	if (!one_in(4))
+		call_session(fd, THAW, PERF_EVENT_IOC_SESSION_THAW, NULL);
+}
+
+static void thaw_session(void)
+{
+	call_session(any_session(), THAW, PERF_EVENT_IOC_SESSION_THAW, NULL);
+}
+
+/* Seldom, as the others need some. */
+static void end_session(void)
+{
+	if (one_in(2))
+		call_session(any_session(), END, PERF_EVENT_IOC_SESSION_END, NULL);
+}
+
 static void upstream_ioctl(void)
 {
 	int fd = any_fd(), other = any_fd();
@@ -559,6 +751,7 @@ static void make_calls(unsigned int nr)
 		open_member, map_event, map_event, unmap, change_map, touch_map, unclaim_event,
 		claim_event, ask_event, upstream_ioctl, upstream_ioctl, wait_event, dup_event,
 		close_event, close_event, pass_event, pass_event, list_sessions, be_busy,
+		ask_session, list_session, note_session, freeze_session, thaw_session, end_session,
 	};
 
 	while (nr-- && !__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
@@ -572,22 +765,37 @@ static void make_calls(unsigned int nr)
  * An epoch
  */
 
+/* What place() says, for each worker its own: what they write there must not meet. */
+static bool map_pages(void)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	char *addr = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (fd < 0 || addr == MAP_FAILED || ftruncate(fd, PAGE))
+		return false;
+	last_page = mmap(addr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	read_only_page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	return last_page == addr && read_only_page != MAP_FAILED;
+}
+
 static pid_t start_worker(unsigned int n, uint64_t seed, unsigned int nr_calls)
 {
 	/* Root twice, and others */
 	static const uid_t users[NR_WORKERS] = { 0, 0, 1000, 1001, NOBODY };
-	unsigned int i;
 	pid_t pid;
 
 	pid = fork();
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!map_pages())
+		_exit(1);
 	if (users[n] && become(users[n]))
 		_exit(1);
 	self.rng = mix(seed + n);
-	for (i = 0; i < NR_FDS; i++)
-		self.fds[i] = -1;
+	memset(self.fds, -1, sizeof(self.fds));
+	memset(self.sessions, -1, sizeof(self.sessions));
 	make_calls(nr_calls);
 	_exit(0);
 }
@@ -737,6 +945,24 @@ static void report(const char *what, const struct tally *tally)
 			 "a third of the calls succeeded: %s\n", what);
 }
 
+static void report_sessions(void)
+{
+	bool ok = shared->session.done;
+	unsigned int i;
+
+	ksft_print_msg("sessions opened: %u of %u\n", shared->session.done,
+		       shared->session.tried);
+	for (i = 0; i < NR_SESSION_CALLS; i++) {
+		const struct tally *tally = &shared->session_calls[i];
+
+		ksft_print_msg("%s: %u of %u\n", session_calls[i], tally->done, tally->tried);
+		/* Not all kernels know notes. */
+		ok = ok && (tally->done || shared->session.tried < MANY_SESSIONS ||
+			    (i == NOTES && !tally->tried));
+	}
+	ksft_test_result(ok, "some of each ioctl of a session succeeded\n");
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int epochs = 0, nr_calls = 400, epoch;
@@ -776,7 +1002,7 @@ int main(int argc, char **argv)
 		ksft_exit_skip("must be root\n");
 	if (!have_persistent())
 		ksft_exit_skip("no CONFIG_PERF_PERSISTENT\n");
-	ksft_set_plan(4);
+	ksft_set_plan(5);
 
 	tracepoints[0] = tracepoint_id("sched/sched_switch");
 	tracepoints[1] = tracepoint_id("raw_syscalls/sys_enter");
@@ -801,6 +1027,7 @@ int main(int argc, char **argv)
 	report("opening", &shared->open);
 	report("mapping", &shared->map);
 	report("UNCLAIM", &shared->unclaim);
+	report_sessions();
 	ksft_print_msg("opened again: %u of %u, claimed: %u of %u, asked: %u of %u\n",
 		       shared->reopen.done, shared->reopen.tried, shared->claim.done,
 		       shared->claim.tried, shared->info.done, shared->info.tried);
