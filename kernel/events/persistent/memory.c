@@ -36,6 +36,7 @@
  * nothing to charge.
  */
 #include <linux/cleanup.h>
+#include <linux/error-injection.h>
 #include <linux/gfp.h>
 #include <linux/memcontrol.h>
 #include <linux/minmax.h>
@@ -73,6 +74,9 @@ int perf_persistent_charge(struct perf_persistent_memory *memory, size_t bytes)
 	}
 	return 0;
 }
+
+/* Tests have each caller undo what it did before. */
+ALLOW_ERROR_INJECTION(perf_persistent_charge, ERRNO);
 
 /**
  * perf_persistent_uncharge - undo perf_persistent_charge()

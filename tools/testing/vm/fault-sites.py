@@ -24,7 +24,7 @@ CAN_FAIL = re.compile(r'''^(?!vmalloc_to_)_*(
     sysfs_(add|create|merge)|device_(add|create|register)|
     anon_inode_(get|create_get)(fd|file)|get_unused_fd_flags|prepare_(kernel_)?cred|
     kthread_create|tracepoint_probe_register|audit_log_start|obj_cgroup_charge|
-    rb_alloc|perf_event_create_kernel_counter|
+    perf_persistent_charge|rb_alloc|perf_event_create_kernel_counter|
     copy_(from|to)_user|clear_user|(get|put)_user(?!_ns)|check_zeroed_user
     )(_\w+)?$''', re.X)
 
@@ -79,13 +79,24 @@ def calls(obj):
 
 def faults(log, ours):
     """(function, address from its begin) of each of our calls in the stack of each fault"""
-    looking = False
+    looking, at_entry, entered, last = False, False, None, None
     with open(log, encoding='utf-8', errors='replace') as f:
         for line in f:
             if 'FAULT_INJECTION: forcing a failure' in line:
-                looking = True
+                looking, at_entry, entered = True, 'name fail_function' in line, None
             frame = FRAME.search(line)
-            if looking and frame and '? ' not in line and frame.group(1) in ours:
+            # A function that fails at its entry has no frame yet. Its caller is found behind
+            # its own address on the stack.
+            if looking and at_entry and 'RIP: 0010:' in line and frame:
+                entered, last = frame.group(1), None
+                continue
+            is_caller = entered and frame and last == entered != frame.group(1)
+            last = frame.group(1) if frame else None
+            if is_caller:
+                entered = None
+            elif not looking or '? ' in line:
+                continue
+            if frame and frame.group(1) in ours:
                 yield frame.group(1), int(frame.group(2), 16)
             if '</TASK>' in line:
                 looking = False

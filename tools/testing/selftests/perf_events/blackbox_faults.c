@@ -12,6 +12,7 @@
  *	reserve_mem=SIZE:ALIGN:box perf_persistent=@box
  *
  * With PERSISTENT_FAULTS_VERBOSE=2 each fault's stack is in the log: see persistent_faults.c.
+ * Charges of a memory cgroup fail as well, as there.
  */
 #define _GNU_SOURCE
 
@@ -43,9 +44,17 @@ static const char *begin_faults(int *nth, struct balance *before)
 
 	if (missing)
 		return missing;
+	allow_charge_faults();
 	pin_to_cpu(0);
 	*before = take_balance();
 	return NULL;
+}
+
+static void end_faults(int nth)
+{
+	close(nth);
+	write_text(DEBUGFS "/failslab/probability", "0");
+	forbid_charge_faults();
 }
 
 FIXTURE(sessions)
@@ -66,8 +75,7 @@ FIXTURE_SETUP(sessions)
 
 FIXTURE_TEARDOWN(sessions)
 {
-	close(self->nth);
-	write_text(DEBUGFS "/failslab/probability", "0");
+	end_faults(self->nth);
 	EXPECT_BALANCE();
 }
 
@@ -208,8 +216,7 @@ FIXTURE_SETUP(notes)
 FIXTURE_TEARDOWN(notes)
 {
 	EXPECT_EQ(0, end_session(self->session));
-	close(self->nth);
-	write_text(DEBUGFS "/failslab/probability", "0");
+	end_faults(self->nth);
 	EXPECT_BALANCE();
 }
 
@@ -252,6 +259,26 @@ TEST_F_TIMEOUT(notes, each_fails_once, 300)
 	/* User memory alone is accessed three times. */
 	EXPECT_LT(5, refused);
 	TH_LOG("%u faults, %u refusals", n - 2, refused);
+}
+
+/* The memory cgroup has no room for what keeps the notes. */
+TEST_F(notes, charge_fails)
+{
+	struct fail_all all = open_fail_all();
+	int ret, err;
+
+	if (ioctl(self->session, PERF_EVENT_IOC_SESSION_NOTES, NULL) && errno == ENOTTY)
+		SKIP(return, "no CONFIG_PERF_PERSISTENT_BLACKBOX");
+	if (!allow_charge_faults())
+		SKIP(return, "no CONFIG_FAIL_FUNCTION");
+	ASSERT_TRUE(arm_charge_after(&all, 0));
+	ret = store_notes(self->session);
+	err = errno;
+	EXPECT_TRUE(disarm_charge(&all));
+	EXPECT_EQ(-1, ret);
+	EXPECT_EQ(ENOMEM, err);
+	EXPECT_EQ(0, store_notes(self->session));
+	close_fail_all(&all);
 }
 
 TEST_HARNESS_MAIN

@@ -11,12 +11,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
 #include "sys_util.h"
 
-#define DEBUGFS	"/sys/kernel/debug"
+#define DEBUGFS		"/sys/kernel/debug"
+#define FAIL_FUNCTION	DEBUGFS "/fail_function"
+
+/* It charges the memory of persistent sessions to a memory cgroup. */
+#define CHARGE		"perf_persistent_charge"
 
 /*
  * Faults of this thread, also of what may sleep. @nth is for arm() and disarm(). Return: NULL, or
@@ -28,6 +33,7 @@ static inline const char *allow_faults(int *nth, const char *verbose)
 		DEBUGFS "/failslab/verbose",
 		DEBUGFS "/fail_page_alloc/verbose",
 		DEBUGFS "/fail_usercopy/verbose",
+		FAIL_FUNCTION "/verbose",
 	};
 	static const char *const settings[][2] = {
 		{ DEBUGFS "/failslab/ignore-gfp-wait",		"N" },
@@ -117,6 +123,51 @@ static inline void arm_all_after(const struct fail_all *all, unsigned int bytes)
 static inline void disarm_all(const struct fail_all *all)
 {
 	put_number(all->make_it_fail, 0);
+}
+
+/* Charges are among what arm() lets fail. Return: false without CONFIG_FAIL_FUNCTION. */
+static inline bool allow_charge_faults(void)
+{
+	/* It may be there already. The file takes no sign: -ENOMEM. */
+	return (!write_text(FAIL_FUNCTION "/inject", CHARGE) || errno == EBUSY) &&
+	       !write_text(FAIL_FUNCTION "/" CHARGE "/retval", "0xfffffffffffffff4");
+}
+
+static inline void forbid_charge_faults(void)
+{
+	write_text(FAIL_FUNCTION "/probability", "0");
+	write_text(FAIL_FUNCTION "/inject", "!" CHARGE);
+}
+
+/* Of this thread, one charge fails after so many, and nothing else does. */
+static inline bool arm_charge_after(const struct fail_all *all, unsigned int nr)
+{
+	char text[16];
+
+	/* The one that finds 1 there fails. */
+	snprintf(text, sizeof(text), "%u", nr + 1);
+	if (write_text(DEBUGFS "/failslab/probability", "0") ||
+	    write_text(FAIL_FUNCTION "/task-filter", "Y") ||
+	    write_text(FAIL_FUNCTION "/probability", "100") ||
+	    write_text(FAIL_FUNCTION "/times", "1") ||
+	    write_text(FAIL_FUNCTION "/space", text))
+		return false;
+	put_number(all->make_it_fail, 1);
+	return true;
+}
+
+/* Has it failed? */
+static inline bool disarm_charge(const struct fail_all *all)
+{
+	char text[16] = "";
+	int fd;
+
+	disarm_all(all);
+	fd = open(FAIL_FUNCTION "/times", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return !strcmp(text, "0\n");
 }
 
 #endif /* SELFTESTS_PERF_EVENTS_FAIL_NTH_H */

@@ -4,7 +4,8 @@
  * open, map, describe, list, start and claim, that show the cgroup and set what freezes,
  * fails, the first, the second, and so on until none is left: what was refused is as if it
  * had not been tried, and can be tried again. It fails once; and, for what tries again by
- * itself (xarrays), with all that come after.
+ * itself (xarrays), with all that come after. So does each charge of a memory cgroup, which is
+ * an injection point of its own: CONFIG_FAIL_FUNCTION.
  *
  * Needs CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY. If
  * PERSISTENT_MODULE is the path of test_modules/persistent_module.ko, sessions that
@@ -28,6 +29,8 @@ FIXTURE(faults)
 	struct balance	before;
 	int		nth;
 	struct fail_all	all;
+	/* The kernel lets charges fail. */
+	bool		charges;
 	/* Events of CPU 0: one not given away yet, one of a session "other". */
 	int		fd;
 	int		other;
@@ -46,6 +49,7 @@ FIXTURE_SETUP(faults)
 	if (missing)
 		SKIP(return, "no %s", missing);
 	self->all = open_fail_all();
+	self->charges = allow_charge_faults();
 	pin_to_cpu(0);
 	self->before = take_balance();
 	self->other = open_comm(0);
@@ -65,6 +69,7 @@ FIXTURE_TEARDOWN(faults)
 	close_fail_all(&self->all);
 	rmdir(CGROUPS GROUP);
 	write_text(DEBUGFS "/failslab/probability", "0");
+	forbid_charge_faults();
 	EXPECT_BALANCE();
 }
 
@@ -76,6 +81,8 @@ struct operation {
 	void		(*prepare)(struct _test_data_faults *self);
 	int64_t		(*try)(struct _test_data_faults *self);
 	void		(*undo)(struct _test_data_faults *self);
+	/* How often the try charges the memory cgroup; 0: each_charge_fails leaves it out. */
+	unsigned int	charges;
 };
 
 static void has_event(struct _test_data_faults *self)
@@ -444,11 +451,11 @@ static void nothing(struct _test_data_faults *self)
 }
 
 static const struct operation operations[] = {
-	{ "make, with a buffer of its own", false, has_event, makes, claims_event },
-	{ "make", false, has_mapped_event, makes, claims_mapped_event },
-	{ "make, audited", false, is_audited, makes, claims_audited },
-	{ "make, of a task", false, has_task_event, makes, claims_mapped_event },
-	{ "join", false, has_mapped_event, joins, claims_mapped_event },
+	{ "make, with a buffer of its own", false, has_event, makes, claims_event, 3 },
+	{ "make", false, has_mapped_event, makes, claims_mapped_event, 3 },
+	{ "make, audited", false, is_audited, makes, claims_audited, 3 },
+	{ "make, of a task", false, has_task_event, makes, claims_mapped_event, 3 },
+	{ "join", false, has_mapped_event, joins, claims_mapped_event, 2 },
 	{ "complete", false, has_part, completes, claims_completed },
 	{ "open", false, nothing, opens, closes },
 	{ "open, with a larger table", false, knows_table, opens_beyond_table, closes },
@@ -558,6 +565,36 @@ TEST_F_TIMEOUT(faults, each_fails_once, 900)
 		if (op->never_fails)
 			EXPECT_EQ(0, refused) TH_LOG("%s", op->name);
 		TH_LOG("%s: %u faults, %u refusals", op->name, n - 2, refused);
+	}
+}
+
+/* The session's, the event's and the buffer's, which it allocates or brings along */
+TEST_F_TIMEOUT(faults, each_charge_fails, 300)
+{
+	unsigned int i, n;
+	int64_t ret;
+	bool failed;
+	int err;
+
+	if (!self->charges)
+		SKIP(return, "no CONFIG_FAIL_FUNCTION");
+	for (i = 0; i < ARRAY_SIZE(operations); i++) {
+		const struct operation *op = &operations[i];
+
+		if (!op->charges || !is_possible(self, op))
+			continue;
+		for (n = 0; n <= op->charges; n++) {
+			op->prepare(self);
+			ASSERT_TRUE(arm_charge_after(&self->all, n));
+			ret = op->try(self);
+			err = errno;
+			failed = disarm_charge(&self->all);
+			EXPECT_EQ(n < op->charges, failed) TH_LOG("%s, %u", op->name, n);
+			EXPECT_EQ(failed, ret < 0) TH_LOG("%s, %u", op->name, n);
+			if (ret < 0)
+				EXPECT_EQ(ENOMEM, err) TH_LOG("%s, %u", op->name, n);
+			judge(_metadata, self, op, n, failed, ret);
+		}
 	}
 }
 
