@@ -220,7 +220,10 @@ maintainer_scripts()
 			rm -rf /var/lib/private/perf-flight /var/lib/perf-flight
 			rm -rf /var/lib/perf/blackbox
 			[ ! -d /var/lib/perf ] || rmdir --ignore-fail-on-non-empty /var/lib/perf
-			[ ! -d /run/perf ] || rmdir --ignore-fail-on-non-empty /run/perf
+			rm -f /run/perf/0/join.lock
+			for dir in /run/perf/0 /run/perf; do
+				[ ! -d $dir ] || rmdir --ignore-fail-on-non-empty $dir
+			done
 		fi
 	END
 	chmod 755 "$control"/{postinst,prerm,postrm}

@@ -314,7 +314,9 @@ new_cpu_joins()
 		sleep 0.2
 	done
 	journalctl --no-pager -u perf-flight-join@1
-	[ "$(cat $cpus)" = 0-1 ] && perf-flight ctl -d grows
+	# The lock of the unit is there, and stays.
+	[ "$(cat $cpus)" = 0-1 ] && [ "$(stat -c '%u %a' /run/perf/0)" = '0 700' ] &&
+		[ -f /run/perf/0/join.lock ] && perf-flight ctl -d grows
 }
 
 session_outlives_its_maker()
@@ -467,6 +469,7 @@ goes_while_it_runs()
 	! pgrep -x perf && [ -n "$(ls /var/lib/private/perf-flight)" ] &&
 		apt-get -y purge perf-flight && [ ! -e /var/lib/private/perf-flight ] &&
 		[ ! -e /var/lib/perf-flight ] && [ ! -e /usr/lib/perf-flight ] &&
+		[ ! -e /run/perf ] &&
 		PATH=/usr/bin perf version
 }
 

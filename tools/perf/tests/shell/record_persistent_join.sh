@@ -20,6 +20,16 @@ without_cpu1()
 	return $rc
 }
 
+# The joiners of root take turns by it.
+LOCK=/run/perf/0/join.lock
+
+# in_own_sysfs COMMAND...: as in a unit with PrivateNetwork=, whose network namespace has a
+# sysfs of its own
+in_own_sysfs()
+{
+	unshare --net --mount sh -c 'mount -t sysfs none /sys && exec "$@"' - "$@"
+}
+
 nr_events()
 {
 	cat $PERSISTENT_SYSFS/sessions/"$1"/nr_events
@@ -101,7 +111,7 @@ joins_at_once()
 		first=$!
 		perf ctl --join-cpu=2 &
 		second=$!
-		perf ctl --join-cpu=1 &
+		in_own_sysfs perf ctl --join-cpu=1 &
 		third=$!
 		wait $first
 		wait $second
@@ -111,6 +121,90 @@ joins_at_once()
 		has '^ *2 .*cpu-clock' perf ctl -i jm
 		perf ctl -d jm
 	done
+}
+
+# hold_lock FILE NAME: of the session, until $holder is killed
+hold_lock()
+{
+	cat >"$TMP/hold.py" <<-'EOF'
+	import fcntl, sys, time
+	with open(sys.argv[1], "r+b") as file:
+	    fcntl.lockf(file, fcntl.LOCK_EX, 1, int(sys.argv[2]))
+	    open(sys.argv[3], "w").close()
+	    time.sleep(1000)
+	EOF
+	rm -f "$TMP/held"
+	python3 "$TMP/hold.py" "$1" "$(cat $PERSISTENT_SYSFS/sessions/"$2"/id)" "$TMP/held" &
+	holder=$!
+	# It has the output of the check: do not leave it if that fails.
+	# shellcheck disable=SC2064 # the value of now
+	trap "kill $holder 2>/dev/null || true" EXIT
+	for _ in {1..300}; do
+		[ ! -e "$TMP/held" ] || break
+		pause 0.1
+	done
+	[ -e "$TMP/held" ]
+}
+
+# The one that has the lock may never give it back: perf names it, and ends.
+waits_its_turn()
+{
+	local before began holder
+
+	without_cpu1 perf record -q -P jk -e cpu-clock -a
+	without_cpu1 perf record -q -P jl -e cpu-clock -a
+	perf ctl --join-cpu=0
+	before=$(nr_events jl)
+	hold_lock $LOCK jl
+	began=$SECONDS
+	fails 1 "'jl' does not get CPU 1: process $holder .* perf ctl --join-cpu=1 jl\$" \
+		timeout 60 perf ctl --join-cpu=1
+	[ $((SECONDS - began)) -ge 10 ]
+	[ $((SECONDS - began)) -lt 40 ]
+	[ "$(nr_events jl)" = "$before" ]
+	# Nobody holds the lock of the other one.
+	has '^ *1 .*cpu-clock' perf ctl -i jk
+	fails 1 "'jl' does not get CPU 1: process $holder " \
+		in_own_sysfs timeout 60 perf ctl --join-cpu=1 jl
+
+	# It waits, and gets its turn.
+	(pause 3 && kill "$holder") &
+	has "'jl' records on CPU 1" timeout 60 perf ctl --join-cpu=1
+	perf ctl -d jk jl
+}
+
+# Root of a container has these files of sysfs as well, and is not to keep root waiting.
+waits_for_nobody_in_sysfs()
+{
+	local holder
+
+	without_cpu1 perf record -q -P jv -e cpu-clock -a
+	flock -F $PERSISTENT_SYSFS/sessions/jv/nr_events sleep 1000 &
+	holder=$!
+	# shellcheck disable=SC2064 # the value of now
+	trap "kill $holder 2>/dev/null || true" EXIT
+	pause 1
+	has "'jv' records on CPU 1" timeout 60 perf ctl --join-cpu=1
+	kill $holder
+	perf ctl -d jv
+}
+
+locks_file_of_its_own()
+{
+	perf record -q -P jx -e cpu-clock -a
+	perf ctl --join-cpu=0
+	perf ctl -d jx
+	[ "$(stat -c '%a %u %F %s' $LOCK)" = '600 0 regular empty file 0' ]
+	[ "$(stat -c '%a %u %F' ${LOCK%/*})" = '700 0 directory' ]
+	without_cpu1 perf record -q -P jx -e cpu-clock -a
+	# In a directory of others, it could be theirs.
+	chmod 777 ${LOCK%/*}
+	perf ctl --join-cpu=1 2>"$TMP/said" || true
+	chmod 700 ${LOCK%/*}
+	cat "$TMP/said"
+	grep 'keeps two of them apart (/run/perf/0: others may write to it)' "$TMP/said"
+	has '^ *1 .*cpu-clock' perf ctl -i jx
+	perf ctl -d jx
 }
 
 leaves_tasks()
@@ -230,7 +324,10 @@ root_joins_its_own()
 	users_may_make 2
 	without_cpu1 as_user perf record -q -P jo -m 64K -e cpu-clock:u -a
 	lacks . perf ctl --join-cpu=1
-	has "'u65534.jo' records on CPU 1" as_user perf ctl --join-cpu=1
+	install -d -m 700 -o nobody "$TMP/xdg"
+	has "'u65534.jo' records on CPU 1" \
+		as_user env XDG_RUNTIME_DIR="$TMP/xdg" perf ctl --join-cpu=1
+	[ "$(stat -c '%a %U' "$TMP/xdg/perf/join.lock")" = '600 nobody' ]
 	perf ctl -d u65534.jo
 }
 
@@ -254,9 +351,11 @@ unit_joins()
 		sed 's/cap_/+/g; s/ /,/g')
 	command=$(sed -n 's|^ExecStart=/usr/bin/||p' "$unit")
 	without_cpu1 perf record -q -P jn -e cpu-clock,sched:sched_switch -a
+	rm -f $LOCK
 	# shellcheck disable=SC2086 # a list of words
 	setpriv --no-new-privs --bounding-set="-all,$caps" ${command/\%i/1}
 	has '^ *1 .*sched:sched_switch' perf ctl -i jn
+	[ -e $LOCK ]
 	perf ctl -d jn
 }
 
@@ -276,6 +375,9 @@ else
 	leave_out "events of some CPUs stay there" "there is no third CPU"
 	leave_out "CPUs join at once" "there is no third CPU"
 fi
+check "one that never ends its turn is named" waits_its_turn
+check "who locks a file in sysfs keeps nobody waiting" waits_for_nobody_in_sysfs
+check "the lock is in a directory of the user" locks_file_of_its_own
 check "sessions of tasks are left alone" leaves_tasks
 check "an event with a filter is not made without it" refuses_filters
 check "an event of a cgroup is not made without it" refuses_cgroups

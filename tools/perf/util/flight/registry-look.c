@@ -36,6 +36,7 @@
  * A file system that does not answer can block the search: see registry-find.c.
  */
 #include "registry.h"
+#include "../persistent/run-dir.h"
 #include "../time-utils.h"
 
 #include <linux/compiler.h>
@@ -263,7 +264,7 @@ static bool is_wanted(const struct look *look, const struct stat *st, enum whose
 static int look_at_dir(struct look *look, int parent, const char *name, enum whose whose,
 		       int *left)
 {
-	int dir = openat(parent, name, FLIGHT_OPEN_DIR), added;
+	int dir = openat(parent, name, RUN_DIR_OPEN), added;
 	int own_left = whose == WHOSE_OWN ? INT_MAX : MAX_ENTRIES;
 	struct stat st;
 
@@ -280,13 +281,13 @@ static int look_at_dir(struct look *look, int parent, const char *name, enum who
 /* Namespaces may share it. It is read once for our own entries, and once for the others. */
 static DIR *open_parent(struct look *look, int root, const char *name, enum whose whose)
 {
-	int run = openat(root, "run", FLIGHT_OPEN_DIR), dir;
+	int run = openat(root, "run", RUN_DIR_OPEN), dir;
 	DIR *stream = NULL;
 	struct stat st;
 
 	if (run < 0)
 		return NULL;
-	dir = openat(run, name, FLIGHT_OPEN_DIR);
+	dir = openat(run, name, RUN_DIR_OPEN);
 	close(run);
 	if (dir >= 0 && !fstat(dir, &st) && (whose == WHOSE_OWN || add_dir(look, &st) > 0))
 		stream = fdopendir(dir);
@@ -308,7 +309,7 @@ static int look_at_dirs(struct look *look, int root, const char *parent, const c
 			leave_out(look, "a container has more than %d entries", MAX_ENTRIES);
 			break;
 		}
-		dir = openat(dirfd(stream), name, FLIGHT_OPEN_DIR);
+		dir = openat(dirfd(stream), name, RUN_DIR_OPEN);
 		if (dir < 0)
 			continue;
 		err = look_at_dir(look, dir, below, whose, left);
@@ -329,7 +330,7 @@ static int look_below(struct look *look, int root, enum whose whose, int *left)
 static int look_at_xdg_dir(struct look *look)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
-	int dir = xdg && *xdg == '/' ? open(xdg, FLIGHT_OPEN_DIR) : -1, err = 0;
+	int dir = xdg && *xdg == '/' ? open(xdg, RUN_DIR_OPEN) : -1, err = 0;
 
 	if (dir >= 0) {
 		err = look_at_dir(look, dir, "perf", WHOSE_OWN, NULL);

@@ -14,16 +14,10 @@
  * The entry is the socket itself, not a file that names one: it holds nothing that could be
  * wrong or out of date, and no path that another user chose is ever followed.
  *
- * flight_registry__enter() takes the first of these directories that can be used:
- *
- *	the one of $RUNTIME_DIRECTORY that is in /run/perf (systemd makes it)
- *	root: /run/perf/0, which is made, as is /run/perf if tmpfiles.d has not made it
- *	$XDG_RUNTIME_DIR/perf, which is made
- *	/run/perf/UID
- *
- * It must be a directory, not a symbolic link; it must belong to the effective user, and
- * must not be writable by others. The same holds for the directory in which it is made.
- * bind() never replaces a file and follows no link.
+ * flight_registry__enter() takes the directory of its unit, the one of $RUNTIME_DIRECTORY that
+ * is in /run/perf (systemd makes it), or that of its user, see ../persistent/run-dir.c. Both
+ * belong to the effective user, and nobody else can write to them. bind() never replaces a
+ * file and follows no link.
  *
  * A recorder that is killed leaves its entry behind. connect() then fails with
  * ECONNREFUSED, in whatever mount and PID namespace. A recorder that is between its bind()
@@ -43,6 +37,7 @@
  */
 #include "registry.h"
 #include "../debug.h"
+#include "../persistent/run-dir.h"
 
 #include <linux/ctype.h>
 #include <linux/kernel.h>
@@ -61,22 +56,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RUN_PERF	"/run/perf"
 #define STALE_S		10
 #define MAX_STALE	512
 #define MAX_NAME	64
 #define MAX_SAME	100
 #define BACKLOG		64
-
-/**
- * struct refusal - why a directory was not taken
- * @err: the first error but -ENOENT, or -ENOENT
- * @path: of the directory
- */
-struct refusal {
-	int	err;
-	char	path[PATH_MAX];
-};
 
 /* The address of a file that is open, or that is in an open directory. */
 static void set_address(struct sockaddr_un *addr, int fd, const char *name)
@@ -138,95 +122,17 @@ out_close:
 
 /* Enter */
 
-/* Return: 0 if it belongs to the effective user alone, or a negative errno. */
-static int check_owner(int dir)
+static int open_own_dir(struct run_dir_refusal *refusal)
 {
-	struct stat st;
+	int dir = run_dir__open_unit(refusal);
 
-	if (fstat(dir, &st))
-		return -errno;
-	return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : -EPERM;
-}
-
-/* Takes @dir. Return: a descriptor of a directory that is our own, or a negative errno. */
-static int own_dir(int dir)
-{
-	int err = dir < 0 ? -errno : check_owner(dir);
-
-	if (err && dir >= 0)
-		close(dir);
-	return err ?: dir;
-}
-
-/* Make @name in @parent if it is not there, with @mode, whatever the umask. */
-static int make_dir(int parent, const char *name, mode_t mode)
-{
-	bool made = !mkdirat(parent, name, 0700);
-	int dir = own_dir(openat(parent, name, FLIGHT_OPEN_DIR));
-
-	if (dir >= 0 && made && fchmod(dir, mode))
-		pr_debug("%s: mode %o: %m\n", name, mode);
-	return dir;
-}
-
-/* Takes @parent, which must be our own, too. */
-static int make_in(int parent, const char *name)
-{
-	int dir;
-
-	if (parent < 0)
-		return parent;
-	dir = make_dir(parent, name, 0700);
-	close(parent);
-	return dir;
-}
-
-static int note(struct refusal *refusal, int dir, const char *path)
-{
-	if (dir < 0 && (!refusal->err || refusal->err == -ENOENT)) {
-		refusal->err = dir;
-		scnprintf(refusal->path, sizeof(refusal->path), "%s", path);
-	}
-	return dir;
-}
-
-/* systemd separates several by colons. */
-static int open_runtime_dir(struct refusal *refusal, const char *dirs)
-{
-	char path[PATH_MAX];
-	size_t len;
-
-	for (; *dirs; dirs += len + (dirs[len] == ':')) {
-		len = strcspn(dirs, ":");
-		scnprintf(path, sizeof(path), "%.*s", (int)len, dirs);
-		if (strstarts(path, RUN_PERF "/") && !strchr(path + strlen(RUN_PERF "/"), '/'))
-			return note(refusal, own_dir(open(path, FLIGHT_OPEN_DIR)), path);
-	}
-	return -ENOENT;
-}
-
-static int open_own_dir(struct refusal *refusal)
-{
-	const char *runtime = getenv("RUNTIME_DIRECTORY"), *xdg = getenv("XDG_RUNTIME_DIR");
-	int dir = runtime ? open_runtime_dir(refusal, runtime) : -ENOENT;
-	char path[64];
-
-	if (dir < 0 && geteuid() && xdg && *xdg == '/')
-		dir = note(refusal, make_in(own_dir(open(xdg, FLIGHT_OPEN_DIR)), "perf"), xdg);
-	if (dir >= 0)
-		return dir;
-	scnprintf(path, sizeof(path), RUN_PERF "/%u", geteuid());
-	if (geteuid())
-		dir = own_dir(open(path, FLIGHT_OPEN_DIR));
-	else
-		dir = make_in(make_dir(AT_FDCWD, RUN_PERF, 0755), "0");
-	return note(refusal, dir, path);
+	return dir >= 0 ? dir : run_dir__open_user(refusal);
 }
 
 /* Entries of killed recorders would pile up where perf ctl is never run. */
 static void remove_stale(int dir)
 {
-	int copy = openat(dir, ".", FLIGHT_OPEN_DIR), left = MAX_STALE;
+	int copy = openat(dir, ".", RUN_DIR_OPEN), left = MAX_STALE;
 	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *d;
 
@@ -299,7 +205,7 @@ static int listen_there(struct flight_entry *entry, const char *out)
  */
 int flight_registry__enter(struct flight_entry *entry, const char *out, const char *socket_path)
 {
-	struct refusal refusal = {};
+	struct run_dir_refusal refusal = {};
 	int err;
 
 	entry->dir = open_own_dir(&refusal);
@@ -309,13 +215,12 @@ int flight_registry__enter(struct flight_entry *entry, const char *out, const ch
 		err = listen_there(entry, out);
 		if (!err)
 			return 0;
-		note(&refusal, err, entry->name);
+		run_dir_refusal__note(&refusal, err, entry->name);
 		close(entry->dir);
 	}
 	entry->fd = -1;
 	pr_warning("perf ctl will not find this recorder (%s: %s), whose socket is %s.\n",
-		   refusal.path, refusal.err == -EPERM ? "others may write to it" :
-		   strerror(-refusal.err), socket_path);
+		   refusal.path, run_dir_refusal__reason(&refusal), socket_path);
 	return refusal.err;
 }
 

@@ -2,12 +2,8 @@
 #ifndef __PERF_FLIGHT_REGISTRY_H
 #define __PERF_FLIGHT_REGISTRY_H
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/types.h>
-
-/* To open a directory that another user may have created. */
-#define FLIGHT_OPEN_DIR	(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 /* A search for recorders takes at most that long, and says in so many bytes what is missing. */
 #define FLIGHT_FIND_S	5

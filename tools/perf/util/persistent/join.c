@@ -22,12 +22,12 @@
  * session of another user would be charged to root, and asks more of its readers.
  *
  * If an event cannot be opened or cannot join, those that have joined are taken back. If perf
- * is killed, they stay, and the next perf opens the rest. Processes that join a CPU to the
- * session take turns: each holds flock() of a file of the session in sysfs that only the owner
- * of the session can open. The side-band event joins last. Until then, who joins another CPU
- * does not take this one for a CPU of the session.
+ * is killed, they stay, and the next perf opens the rest. Processes of a user that join CPUs
+ * to a session take turns, see join-lock.c. The side-band event joins last. Until then, who
+ * joins another CPU does not take this one for a CPU of the session.
  */
 #include "persistent.h"
+#include "join-lock.h"
 #include "../cloexec.h"
 #include "../debug.h"
 #include "../evsel.h"
@@ -43,13 +43,10 @@
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -484,21 +481,6 @@ static int session__join_cpu(struct persistent_session *session, int cpu, bool n
 	return err;
 }
 
-/* Wait until nobody else joins a CPU to it. Return: an fd that is to be closed, or -1. */
-static int lock_session(const char *name)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	scnprintf(path, sizeof(path), "%s/" PERSISTENT_SYSFS "/sessions/%s/nr_events",
-		  sysfs__mountpoint() ?: "/sys", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* Without permission, join without the lock: this is not the owner's udev. */
-	if (fd >= 0)
-		flock(fd, LOCK_EX);
-	return fd;
-}
-
 /* It may change while it is opened. */
 static struct persistent_session *open_one_of_all(u64 id)
 {
@@ -514,9 +496,14 @@ static struct persistent_session *open_one_of_all(u64 id)
 
 static int join_one(u64 id, const char *name, int cpu, bool named)
 {
-	int err, lock = lock_session(name);
-	struct persistent_session *session = open_one_of_all(id);
+	struct persistent_session *session;
+	struct join_lock lock;
+	int err = join_lock__take(&lock, id, name, cpu);
 
+	if (err)
+		return err;
+
+	session = open_one_of_all(id);
 	if (IS_ERR(session)) {
 		err = PTR_ERR(session);
 		if (err == -ENOENT && !named)
@@ -527,8 +514,7 @@ static int join_one(u64 id, const char *name, int cpu, bool named)
 		err = session__join_cpu(session, cpu, named);
 		persistent_session__close(session);
 	}
-	if (lock >= 0)
-		close(lock);
+	join_lock__give_back(&lock);
 	return err;
 }
 
