@@ -302,21 +302,33 @@ runs_the_package()
 	fi
 }
 
-# It has never been online: udev starts the unit, and the unit joins it.
-new_cpu_joins()
+# has_both_cpus SESSION: at last
+has_both_cpus()
 {
-	local i cpus=/sys/bus/event_source/devices/persistent/sessions/grows/cpus
-	[ "$(cat /sys/devices/system/cpu/online)" = 0 ] || return
-	perf-flight record -P grows -e cpu-clock -F 99 -a || return
-	[ "$(cat $cpus)" = 0 ] && echo 1 >/sys/devices/system/cpu/cpu1/online || return
+	local i cpus=/sys/bus/event_source/devices/persistent/sessions/$1/cpus
 	for ((i = 0; i < 300; i++)); do
-		[ "$(cat $cpus)" != 0-1 ] || break
+		[ "$(cat "$cpus")" != 0-1 ] || return 0
 		sleep 0.2
 	done
-	journalctl --no-pager -u perf-flight-join@1
+	return 1
+}
+
+# It has never been online: udev starts the unit, and the unit joins it. A frozen session gets
+# it when it is thawed.
+new_cpu_joins()
+{
+	local cpus=/sys/bus/event_source/devices/persistent/sessions/grows/cpus rc=0
+	[ "$(cat /sys/devices/system/cpu/online)" = 0 ] || return
+	perf-flight record -P grows -e cpu-clock -F 99 -a &&
+		perf-flight record -P waits -e cpu-clock -F 99 -a &&
+		perf-flight ctl --freeze waits || return
+	[ "$(cat $cpus)" = 0 ] && echo 1 >/sys/devices/system/cpu/cpu1/online || return
+	has_both_cpus grows && perf-flight ctl --thaw waits && has_both_cpus waits || rc=1
+	journalctl --no-pager -u perf-flight-join@1 -u perf-flight-join@online
 	# The lock of the unit is there, and stays.
-	[ "$(cat $cpus)" = 0-1 ] && [ "$(stat -c '%u %a' /run/perf/0)" = '0 700' ] &&
-		[ -f /run/perf/0/join.lock ] && perf-flight ctl -d grows
+	ls -la /run/perf/0
+	[ "$(stat -c '%u %a' /run/perf/0)" = '0 700' ] && [ -f /run/perf/0/join.lock ] &&
+		[ $rc = 0 ] && perf-flight ctl -d grows waits
 }
 
 session_outlives_its_maker()

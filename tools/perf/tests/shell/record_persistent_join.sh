@@ -157,14 +157,14 @@ waits_its_turn()
 	before=$(nr_events jl)
 	hold_lock $LOCK jl
 	began=$SECONDS
-	fails 1 "'jl' does not get CPU 1: process $holder .* perf ctl --join-cpu=1 jl\$" \
+	fails 1 "'jl' gets no CPU now: process $holder .* perf ctl --join-cpu=online jl\$" \
 		timeout 60 perf ctl --join-cpu=1
 	[ $((SECONDS - began)) -ge 10 ]
 	[ $((SECONDS - began)) -lt 40 ]
 	[ "$(nr_events jl)" = "$before" ]
 	# Nobody holds the lock of the other one.
 	has '^ *1 .*cpu-clock' perf ctl -i jk
-	fails 1 "'jl' does not get CPU 1: process $holder " \
+	fails 1 "'jl' gets no CPU now: process $holder " \
 		in_own_sysfs timeout 60 perf ctl --join-cpu=1 jl
 
 	# It waits, and gets its turn.
@@ -331,15 +331,74 @@ root_joins_its_own()
 	perf ctl -d u65534.jo
 }
 
-# The rule of udev starts the unit of that CPU.
-rule_starts_unit()
+joins_all_online()
 {
-	mkdir -p /run/udev/rules.d
-	cp "$EXAMPLES/90-perf-flight.rules" /run/udev/rules.d
-	udevadm test --action=online /devices/system/cpu/cpu1 >"$TMP/rule" 2>&1
-	rm /run/udev/rules.d/90-perf-flight.rules
-	cat "$TMP/rule"
-	grep -q "run: '/usr/bin/systemctl --no-block start perf-flight-join@1.service'" "$TMP/rule"
+	local before
+
+	without_cpu1 perf record -q -P jp -e cpu-clock -a
+	without_cpu1 perf record -q -P jq -e cpu-clock -a
+	before=$(nr_events jp)
+	has "'jp' records on CPU 1: 2 events" perf ctl --join-cpu=online
+	[ "$(nr_events jp)" = $((before + 2)) ]
+	[ "$(nr_events jq)" = $((before + 2)) ]
+	lacks . perf ctl --join-cpu=online
+	perf ctl -d jp jq
+
+	# Several CPUs, one of them on its own
+	echo 0 >$CPU2
+	without_cpu1 perf record -q -P jp -e cpu-clock -a
+	echo 1 >$CPU2
+	before=$(nr_events jp)
+	has "'jp' records on CPU 2: 2 events" perf ctl --join-cpu=1-2
+	[ "$(nr_events jp)" = $((before + 4)) ]
+	perf ctl -d jp
+}
+
+# run_rules ACTION DEVICE: what udev would run
+run_rules()
+{
+	udevadm test --action="$1" "$2" >"$TMP/rule" 2>&1
+	cat "$TMP/rule" >&2
+	sed -n "s/.*run: '\(.*\)'$/\1/p" "$TMP/rule"
+}
+
+# Rules of udev start the unit of a CPU that comes, and the one of all CPUs after a thaw.
+rules_start_units()
+{
+	local rules=/run/udev/rules.d device monitor step systemctl='/usr/bin/systemctl --no-block'
+
+	mkdir -p $rules
+	# shellcheck disable=SC2064 # the values of now
+	trap "rm -f $rules/90-perf-flight.rules $rules/89-uevent.rules" EXIT
+	cp "$EXAMPLES/90-perf-flight.rules" $rules
+	[ "$(run_rules online /devices/system/cpu/cpu1)" = \
+		"$systemctl start perf-flight-join@1.service" ]
+
+	# What the kernel says
+	perf record -q -P jy -e cpu-clock -a
+	SYSTEMD_IGNORE_CHROOT=1 udevadm monitor --kernel --property >"$TMP/uevents" &
+	monitor=$!
+	for _ in {1..20}; do
+		perf ctl --freeze jy
+		perf ctl --thaw jy
+		! grep -q SESSION_EVENT=thaw "$TMP/uevents" || break
+		pause 0.5
+	done
+	kill $monitor
+	perf ctl -d jy
+	# The paragraph of the first thaw
+	awk -v RS= '/SESSION_EVENT=thaw/ { print; exit }' "$TMP/uevents" >"$TMP/thaw"
+	cat "$TMP/thaw"
+	grep -qx ACTION=change "$TMP/thaw"
+	grep -qx SUBSYSTEM=event_source "$TMP/thaw"
+	device=$(sed -n 's/^DEVPATH=//p' "$TMP/thaw")
+	# udevadm reads no more than action and device: a rule before ours tells the rest.
+	for step in thaw freeze; do
+		echo "ENV{SESSION_EVENT}=\"$step\"" >$rules/89-uevent.rules
+		run_rules change "$device" >"$TMP/after-$step"
+	done
+	[ "$(cat "$TMP/after-thaw")" = "$systemctl restart perf-flight-join@online.service" ]
+	[ ! -s "$TMP/after-freeze" ]
 }
 
 # What the unit runs, with its capabilities
@@ -351,12 +410,20 @@ unit_joins()
 		sed 's/cap_/+/g; s/ /,/g')
 	command=$(sed -n 's|^ExecStart=/usr/bin/||p' "$unit")
 	without_cpu1 perf record -q -P jn -e cpu-clock,sched:sched_switch -a
+	without_cpu1 perf record -q -P jo -e cpu-clock -a
+	perf ctl --freeze jo
 	rm -f $LOCK
 	# shellcheck disable=SC2086 # a list of words
-	setpriv --no-new-privs --bounding-set="-all,$caps" ${command/\%i/1}
+	fails 1 "'jo' is frozen" \
+		setpriv --no-new-privs --bounding-set="-all,$caps" ${command/\%i/1}
 	has '^ *1 .*sched:sched_switch' perf ctl -i jn
 	[ -e $LOCK ]
-	perf ctl -d jn
+	# After the thaw, it is started again.
+	perf ctl --thaw jo
+	# shellcheck disable=SC2086
+	setpriv --no-new-privs --bounding-set="-all,$caps" ${command/\%i/online}
+	has '^ *1 .*cpu-clock' perf ctl -i jo
+	perf ctl -d jn jo
 }
 
 persistent_begin
@@ -371,9 +438,11 @@ check "a CPU joins once" joins_once
 if [ -w $CPU2 ]; then
 	check "events of some CPUs stay there" leaves_other_cpus
 	check "CPUs join at once" joins_at_once
+	check "all CPUs that are online join" joins_all_online
 else
 	leave_out "events of some CPUs stay there" "there is no third CPU"
 	leave_out "CPUs join at once" "there is no third CPU"
+	leave_out "all CPUs that are online join" "there is no third CPU"
 fi
 check "one that never ends its turn is named" waits_its_turn
 check "who locks a file in sysfs keeps nobody waiting" waits_for_nobody_in_sysfs
@@ -387,9 +456,9 @@ check "what does not go is refused" refuses_what_does_not_go
 check "users do nothing to the sessions of others" users_join_their_own
 check "without a name, root joins its own sessions" root_joins_its_own
 if command -v udevadm >/dev/null; then
-	check "the rule of udev starts the unit" rule_starts_unit
+	check "rules of udev start the unit, also after a thaw" rules_start_units
 else
-	leave_out "the rule of udev starts the unit" "udevadm is not installed"
+	leave_out "rules of udev start the unit, also after a thaw" "udevadm is not installed"
 fi
 check "the capabilities of the unit suffice" unit_joins
 persistent_end

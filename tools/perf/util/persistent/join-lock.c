@@ -93,14 +93,14 @@ static int wait_for(int fd, struct flock *want)
 	return 0;
 }
 
-static void print_busy(const char *name, int cpu, pid_t holder)
+static void print_busy(const char *name, pid_t holder)
 {
 	char process[64] = "a process of another PID namespace";
 
 	if (holder > 0)
 		snprintf(process, sizeof(process), "process %d", holder);
-	pr_err("The session '%s' does not get CPU %d: %s has been joining a CPU to it for %d s. If it hangs, end it, and try again: perf ctl --join-cpu=%d %s\n",
-	       name, cpu, process, LOCK_WAIT_S, cpu, name);
+	pr_err("The session '%s' gets no CPU now: %s has been joining one for %d s. If it hangs, end it, and try again: perf ctl --join-cpu=online %s\n",
+	       name, process, LOCK_WAIT_S, name);
 }
 
 /**
@@ -108,11 +108,10 @@ static void print_busy(const char *name, int cpu, pid_t holder)
  * @lock: filled in, to be given back unless an error is returned
  * @id: id of the session
  * @name: its name
- * @cpu: the CPU that is to be joined
  *
  * Return: 0, also without a lock; -EBUSY when the user was told who holds it.
  */
-int join_lock__take(struct join_lock *lock, u64 id, const char *name, int cpu)
+int join_lock__take(struct join_lock *lock, u64 id, const char *name)
 {
 	struct flock want = {
 		.l_type	  = F_WRLCK,
@@ -132,7 +131,7 @@ int join_lock__take(struct join_lock *lock, u64 id, const char *name, int cpu)
 
 	join_lock__give_back(lock);
 	if (err == -EBUSY) {
-		print_busy(name, cpu, want.l_pid);
+		print_busy(name, want.l_pid);
 		return err;
 	}
 	pr_warning("%s cannot be locked: %s\n", LOCK_FILE, strerror(-err));

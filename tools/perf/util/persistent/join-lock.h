@@ -12,7 +12,7 @@ struct join_lock {
 	int	fd;
 };
 
-int join_lock__take(struct join_lock *lock, u64 id, const char *name, int cpu);
+int join_lock__take(struct join_lock *lock, u64 id, const char *name);
 void join_lock__give_back(struct join_lock *lock);
 
 #endif /* __PERF_PERSISTENT_JOIN_LOCK_H */

@@ -449,7 +449,9 @@ static int joiner__join(struct joiner *j, bool named)
 	return err;
 }
 
-static int session__join_cpu(struct persistent_session *session, int cpu, bool named)
+/* @changed: set if the events of the session may be others now */
+static int session__join_cpu(struct persistent_session *session, int cpu, bool named,
+			     bool *changed)
 {
 	struct joiner j = {
 		.session = session,
@@ -467,6 +469,7 @@ static int session__join_cpu(struct persistent_session *session, int cpu, bool n
 		j.fds[i] = -1;
 	if (ready)
 		err = joiner__join(&j, named);
+	*changed = j.nr_joined;
 	for (int i = 0; ready && i < session->nr_events; i++) {
 		if (j.maps[i])
 			munmap(j.maps[i], session->events[i].data_size + page_size);
@@ -494,14 +497,18 @@ static struct persistent_session *open_one_of_all(u64 id)
 	return session;
 }
 
-static int join_one(u64 id, const char *name, int cpu, bool named)
+/* In the list @cpus from *@idx on, to the first one that may have joined. */
+static int join_some(u64 id, const char *name, struct perf_cpu_map *cpus, int *idx, bool named)
 {
 	struct persistent_session *session;
 	struct join_lock lock;
-	int err = join_lock__take(&lock, id, name, cpu);
+	int nr = perf_cpu_map__nr(cpus), err = join_lock__take(&lock, id, name);
+	bool changed = false;
 
-	if (err)
+	if (err) {
+		*idx = nr;
 		return err;
+	}
 
 	session = open_one_of_all(id);
 	if (IS_ERR(session)) {
@@ -510,15 +517,34 @@ static int join_one(u64 id, const char *name, int cpu, bool named)
 			err = 0;
 		else
 			persistent__print_open_error(name, err);
+		*idx = nr;
 	} else {
-		err = session__join_cpu(session, cpu, named);
+		while (*idx < nr && !changed) {
+			int cpu = perf_cpu_map__cpu(cpus, (*idx)++).cpu;
+			int ret = session__join_cpu(session, cpu, named, &changed);
+
+			err = err ?: ret;
+		}
 		persistent_session__close(session);
 	}
 	join_lock__give_back(&lock);
 	return err;
 }
 
-static int join_all_sessions(int cpu)
+/* Others get their turn after each CPU. */
+static int join_session(u64 id, const char *name, struct perf_cpu_map *cpus, bool named)
+{
+	int err = 0, idx = 0;
+
+	while (idx < perf_cpu_map__nr(cpus)) {
+		int ret = join_some(id, name, cpus, &idx, named);
+
+		err = err ?: ret;
+	}
+	return err;
+}
+
+static int join_all_sessions(struct perf_cpu_map *cpus)
 {
 	struct persistent_entry *entries;
 	int nr, err = persistent__list(&entries, &nr);
@@ -532,7 +558,7 @@ static int join_all_sessions(int cpu)
 		if (!entries[i].owner || strtoul(entries[i].owner, NULL, 10) != geteuid())
 			continue;
 
-		ret = join_one(entries[i].id, entries[i].name, cpu, /*named=*/false);
+		ret = join_session(entries[i].id, entries[i].name, cpus, /*named=*/false);
 		err = err ?: ret;
 	}
 	persistent__free_list(entries, nr);
@@ -540,7 +566,7 @@ static int join_all_sessions(int cpu)
 }
 
 /* By its name, or "id=ID" */
-static int join_named(const char *what, int cpu)
+static int join_named(const char *what, struct perf_cpu_map *cpus)
 {
 	struct persistent_session *session = persistent_session__open(what);
 	char name[PERF_PERSISTENT_NAME_LEN];
@@ -552,12 +578,41 @@ static int join_named(const char *what, int cpu)
 	id = session->id;
 	scnprintf(name, sizeof(name), "%s", session->name);
 	persistent_session__close(session);
-	return join_one(id, name, cpu, /*named=*/true);
+	return join_session(id, name, cpus, /*named=*/true);
+}
+
+/* Those of the list @cpus that are online. Returns NULL when the user was told why. */
+static struct perf_cpu_map *parse_cpus(const char *cpus, int *err)
+{
+	struct perf_cpu_map *list, *joinable = NULL, *online = perf_cpu_map__new_online_cpus();
+	struct perf_cpu cpu;
+	int idx;
+
+	if (online && !strcmp(cpus, "online"))
+		return online;
+
+	list = perf_cpu_map__new(cpus);
+	if (!list || perf_cpu_map__has_any_cpu(list) || !online) {
+		pr_err("'%s' is not a list of CPUs, such as 3 or 2,4-7, nor 'online'.\n", cpus);
+		*err = -EINVAL;
+	} else {
+		perf_cpu_map__for_each_cpu(cpu, idx, list) {
+			if (perf_cpu_map__has(online, cpu))
+				continue;
+
+			pr_err("CPU %d is not online.\n", cpu.cpu);
+			*err = -ENODEV;
+		}
+		joinable = perf_cpu_map__intersect(list, online);
+	}
+	perf_cpu_map__put(list);
+	perf_cpu_map__put(online);
+	return joinable;
 }
 
 /**
  * persistent__join_cpus - let sessions record on CPUs that they have no events on
- * @cpus: a list of CPUs, as -C has it
+ * @cpus: a list of CPUs, as -C has it, or "online"
  * @names: names of the sessions
  * @nr: number of them; 0: all sessions of this user that perf made
  *
@@ -567,36 +622,19 @@ static int join_named(const char *what, int cpu)
  */
 int persistent__join_cpus(const char *cpus, const char **names, int nr)
 {
-	struct perf_cpu_map *list = perf_cpu_map__new(cpus), *online;
-	struct perf_cpu cpu;
-	int idx, err = 0;
+	int err = 0;
+	struct perf_cpu_map *list = parse_cpus(cpus, &err);
 
-	online = perf_cpu_map__new_online_cpus();
-	if (!list || perf_cpu_map__has_any_cpu(list) || !online) {
-		pr_err("'%s' is not a list of CPUs, such as 3 or 2,4-7.\n", cpus);
-		err = -EINVAL;
-		goto out;
+	if (list && !nr) {
+		int ret = join_all_sessions(list);
+
+		err = err ?: ret;
 	}
+	for (int i = 0; list && i < nr; i++) {
+		int ret = join_named(names[i], list);
 
-	perf_cpu_map__for_each_cpu(cpu, idx, list) {
-		if (!perf_cpu_map__has(online, cpu)) {
-			pr_err("CPU %d is not online.\n", cpu.cpu);
-			err = err ?: -ENODEV;
-			continue;
-		}
-		if (!nr) {
-			int ret = join_all_sessions(cpu.cpu);
-
-			err = err ?: ret;
-		}
-		for (int i = 0; i < nr; i++) {
-			int ret = join_named(names[i], cpu.cpu);
-
-			err = err ?: ret;
-		}
+		err = err ?: ret;
 	}
-out:
 	perf_cpu_map__put(list);
-	perf_cpu_map__put(online);
 	return err;
 }
