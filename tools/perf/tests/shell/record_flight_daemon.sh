@@ -144,6 +144,9 @@ tells_why_not()
 	fails_somehow 'No such file' perf record --daemon -M 8M -e cpu-clock -a -o "$TMP/none/d"
 	fails_somehow 'cannot open the map .*: No such' perf record --daemon -M 8M -e cpu-clock -a \
 		-o "$TMP/d" --trigger "bpf:$TMP/none"
+	fails_somehow 'No persistent session' perf record --daemon -M 8M -e persistent/none/ \
+		-o "$TMP/d"
+	not test -e "$TMP/d.pid"
 	fails_somehow 'does not support --daemon' perf record --daemon -M 8M --dry-run -a \
 		-o "$TMP/d"
 	fails 1 'daemon is for a flight recorder' perf record --daemon -a true

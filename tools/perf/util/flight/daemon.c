@@ -157,6 +157,8 @@ static int lock_pid_file(const char *out)
 		err = -EBUSY;
 		pr_err("A recorder for %s is already running (pid %d). Use another -o to start a second one.\n",
 		       out, flight_daemon__pid(out));
+		close(pid_fd);
+		pid_fd = -1;
 		goto out_free;
 	}
 	len = scnprintf(text, sizeof(text), "%d\n", getpid());
@@ -513,7 +515,7 @@ void flight_daemon__wait(u64 now, u64 time)
 }
 
 /**
- * flight_daemon__end - clean up at the end
+ * flight_daemon__end - clean up at the end, or if there was no beginning
  * @out: prefix of the names of its files
  */
 void flight_daemon__end(const char *out)

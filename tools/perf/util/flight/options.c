@@ -566,6 +566,9 @@ int flight_opts__archive(const struct flight_opts *fo, struct evlist *evlist,
 
 void flight_opts__exit(struct flight_opts *fo)
 {
+	/* It has not begun to record. */
+	if (fo->daemon)
+		flight_daemon__end(fo->out);
 	flight_triggers__free(&fo->triggers);
 	zfree(&fo->config.out);
 	zfree(&fo->config.event_set);
