@@ -157,7 +157,7 @@ build_kernel()
 		env CCACHE_EXTRAFILES="$out/.vmlinux.sum" \
 		make -C "$BUILD/$variant/src" O="$out" -j"$JOBS" bzImage
 	cmp -s "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage" ||
-		cp "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
+		cp --remove-destination "$out/arch/x86/boot/bzImage" "$BUILD/$variant/bzImage"
 	build_module "$variant" test_modules \
 		"$BUILD/patched/src/tools/testing/selftests/perf_events/test_modules"
 	build_module "$variant" poke_again "$VM/poke_again"
