@@ -393,12 +393,16 @@ rules_start_units()
 	grep -qx SUBSYSTEM=event_source "$TMP/thaw"
 	device=$(sed -n 's/^DEVPATH=//p' "$TMP/thaw")
 	# udevadm reads no more than action and device: a rule before ours tells the rest.
-	for step in thaw freeze; do
-		echo "ENV{SESSION_EVENT}=\"$step\"" >$rules/89-uevent.rules
-		run_rules change "$device" >"$TMP/after-$step"
+	grep -qx SESSION=jy "$TMP/thaw"
+	for step in 'thaw jy' 'freeze jy' 'thaw u1000.jy'; do
+		# shellcheck disable=SC2086 # two words
+		printf 'ENV{SESSION_EVENT}="%s", ENV{SESSION}="%s"\n' $step >$rules/89-uevent.rules
+		run_rules change "$device" >"$TMP/after $step"
 	done
-	[ "$(cat "$TMP/after-thaw")" = "$systemctl restart perf-flight-join@online.service" ]
-	[ ! -s "$TMP/after-freeze" ]
+	[ "$(cat "$TMP/after thaw jy")" = "$systemctl restart perf-flight-join@online.service" ]
+	[ ! -s "$TMP/after freeze jy" ]
+	# Whoever may freeze sessions of their own cannot have root's unit run for each.
+	[ ! -s "$TMP/after thaw u1000.jy" ]
 }
 
 # What the unit runs, with its capabilities
