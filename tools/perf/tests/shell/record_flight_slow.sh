@@ -306,7 +306,8 @@ archives_while_held()
 	dump
 	for step in "${steps[@]}"; do
 		echo "$step"
-		wait_for has_symbols "$DUMP"
+		# Of a hit that was late for the cooldown there is one more dump.
+		wait_for all_are_archived
 		sleep 2
 		rm -r "$TMP/slow/perf-symbols"
 		# shellcheck disable=SC2086 # two words
@@ -320,6 +321,21 @@ archives_while_held()
 has_symbols()
 {
 	[ -s "$1.symbols" ]
+}
+
+writes_nothing()
+{
+	is_asked | grep '"writing": false'
+}
+
+all_are_archived()
+{
+	local dump
+
+	for dump in $(dumps "$OUT_NAME"); do
+		has_symbols "$dump" || return
+	done
+	writes_nothing
 }
 
 has_no_dumps()
