@@ -135,7 +135,8 @@ take_products()
 # The names of what is kept, each ended by a null
 kernel_products()
 {
-	printf '%s\0' bzImage kernel/{vmlinux,System.map,Module.symvers,.config,.want,.key} &&
+	printf '%s\0' bzImage kernel/{vmlinux,System.map,Module.symvers,modules.order} &&
+		printf '%s\0' kernel/.{config,want,key} &&
 		find test_modules poke_again kernel/{scripts,include,arch/x86/include} ! -type d \
 			-print0 &&
 		find kernel/tools -type f -perm /u+x -print0 &&
