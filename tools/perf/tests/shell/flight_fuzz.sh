@@ -34,7 +34,8 @@ build()
 fuzz_begin flight-fuzz
 build flight-socket \
 	trigger/{triggers,hit,cause,deadline,terms,kmsg,cpu,latency,syscall,psi,exit}.c \
-	registry.c ../clockid.c ../json-writer.c ../../../lib/api/{debug,fs/fs,fs/cgroup}.c
+	registry.c ../persistent/run-dir.c ../clockid.c ../json-writer.c \
+	../../../lib/api/{debug,fs/fs,fs/cgroup}.c
 build flight-combine dump/{combine,part,files,symbol-store}.c ../clockid.c ../json-reader.c \
 	../json-writer.c ../sample-layout.c ../strlist.c ../rblist.c
 fuzz_build snapshot -I"$tools/include/uapi" -I"$tools/lib/perf/include" -I"$tools/include" \
