@@ -79,7 +79,7 @@ static bool perf_persistent_is_owner(struct perf_persistent_session *s)
 }
 
 /**
- * perf_persistent_may_use - may the current task list the events of a session, and add some?
+ * perf_persistent_may_use - may the current task open the events of a session, and add some?
  * @s: the session
  *
  * Context: a task.

@@ -63,9 +63,11 @@ hash_environment()
 # The compilers that are found, which the packages alone do not tell
 hash_tools()
 {
-	local PATH=${PATH//\/usr\/lib\/ccache:/} tool
+	local PATH=${PATH//\/usr\/lib\/ccache:/} tool path
 	for tool in gcc ld clang pahole python3; do
-		readlink -f "$(command -v $tool)" && $tool --version || return
+		# Without one that is needed, the build fails, and says so.
+		path=$(type -P $tool) || continue
+		readlink -f "$path" && "$path" --version || return
 	done
 }
 

@@ -8,9 +8,9 @@
  * run-dir.c: the byte whose offset is the id of the session. It is locked with fcntl(), which
  * tells the pid of whoever holds it. The kernel gives it back when the process exits.
  *
- * Nobody but the user can open the file. It is not a file of the session in sysfs, whose
- * modes root of a container passes, without any capability; and each network namespace
- * has its own sysfs, so that the locks of its files keep nobody else out.
+ * Nobody but the user can open the file. A file of the session in sysfs would not do: uid 0 of
+ * a container without a user namespace can open it, without any capability, and lock it for
+ * ever. And each network namespace has a sysfs of its own, whose locks keep nobody else out.
  *
  * A process that is stopped, or hangs, keeps its lock. So a joiner waits for one and the same
  * process LOCK_WAIT_S at most. It waits for longer if the lock passes from one to the next:

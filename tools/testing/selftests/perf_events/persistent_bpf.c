@@ -51,17 +51,9 @@ static int load_program(int string, int func)
 		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0 },
 		{ BPF_JMP | BPF_EXIT },
 	};
-	union bpf_attr attr = {
-		.prog_type	= BPF_PROG_TYPE_TRACEPOINT,
-		.insns		= (uintptr_t)insns,
-		.insn_cnt	= sizeof(insns) / sizeof(*insns),
-		.license	= (uintptr_t)"GPL",
-		.log_level	= 1,
-		.log_buf	= (uintptr_t)verifier_log,
-		.log_size	= sizeof(verifier_log),
-	};
+	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_TRACEPOINT };
 
-	return bpf(BPF_PROG_LOAD, &attr);
+	return load_insns(&attr, insns, ARRAY_SIZE(insns));
 }
 
 FIXTURE(bpf)

@@ -95,4 +95,16 @@ out:
 
 static char verifier_log[65536];
 
+/* Loads the program; @attr has its type, and what it is attached to. */
+static inline int load_insns(union bpf_attr *attr, const struct bpf_insn *insns, uint32_t nr)
+{
+	attr->insns = (uintptr_t)insns;
+	attr->insn_cnt = nr;
+	attr->license = (uintptr_t)"GPL";
+	attr->log_level = 1;
+	attr->log_buf = (uintptr_t)verifier_log;
+	attr->log_size = sizeof(verifier_log);
+	return bpf(BPF_PROG_LOAD, attr);
+}
+
 #endif /* SELFTESTS_PERF_EVENTS_PERSISTENT_BTF_H */

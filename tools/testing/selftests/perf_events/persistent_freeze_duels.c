@@ -484,18 +484,20 @@ static void settle(struct __test_metadata *_metadata)
 static void fight_cause_out(struct __test_metadata *_metadata, const struct duel_kind *kind)
 {
 	const char *module = getenv("PERSISTENT_CAUSE");
+	bool no_kfunc;
 
 	if (access(module ?: "", R_OK))
 		SKIP(return, "no PERSISTENT_CAUSE");
 	ASSERT_TRUE(!load_module(module, "") || errno == EEXIST);
 	ASSERT_EQ(0, write_text(CAUSES, "lockup"));
-	if (kind->left == left_runs_bpf && write_text(CAUSE_PARAM "bpf", "nobody") &&
-	    errno == EOPNOTSUPP)
-		TH_LOG("no kfunc in this kernel");
-	else
+	no_kfunc = kind->left == left_runs_bpf && write_text(CAUSE_PARAM "bpf", "nobody") &&
+		   errno == EOPNOTSUPP;
+	if (!no_kfunc)
 		fight_it_out(_metadata, kind);
 	EXPECT_EQ(0, write_text(CAUSES, "\n"));
 	EXPECT_EQ(0, unload_module(CAUSE));
+	if (no_kfunc)
+		SKIP(return, "no bpf_perf_persistent_freeze() in this kernel");
 }
 
 /*

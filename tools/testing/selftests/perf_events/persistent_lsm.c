@@ -14,17 +14,24 @@
 /* No other check says that. */
 #define REFUSED		EKEYREJECTED
 
-/* What a process tried, and what it got: 0 or an errno */
+/* What a process tries, in this order */
+enum call { OPEN_SESSION, OPEN_EVENT, INFO, MAP, LOOK, FREEZE, THAW, TAKE, END, NR_CALLS };
+
+static const char * const call_names[] = {
+	[OPEN_SESSION]	= "open the session",
+	[OPEN_EVENT]	= "open an event",
+	[INFO]		= "PERSISTENT_INFO",
+	[MAP]		= "mmap() of an event",
+	[LOOK]		= "SESSION_INFO",
+	[FREEZE]	= "SESSION_FREEZE",
+	[THAW]		= "SESSION_THAW",
+	[TAKE]		= "CLAIM",
+	[END]		= "SESSION_END",
+};
+
+/* What it got: 0, or an errno */
 struct tried {
-	int	open_session;
-	int	open_event;
-	int	info;
-	int	map;
-	int	look;
-	int	freeze;
-	int	thaw;
-	int	take;
-	int	end;
+	int	err[NR_CALLS];
 };
 
 static int load_refusal(const char *hook, pid_t pid)
@@ -42,15 +49,9 @@ static int load_refusal(const char *hook, pid_t pid)
 		.prog_type		= BPF_PROG_TYPE_LSM,
 		.expected_attach_type	= BPF_LSM_MAC,
 		.attach_btf_id		= find_func(hook),
-		.insns			= (uintptr_t)insns,
-		.insn_cnt		= sizeof(insns) / sizeof(*insns),
-		.license		= (uintptr_t)"GPL",
-		.log_level		= 1,
-		.log_buf		= (uintptr_t)verifier_log,
-		.log_size		= sizeof(verifier_log),
 	};
 
-	return bpf(BPF_PROG_LOAD, &attr);
+	return load_insns(&attr, insns, ARRAY_SIZE(insns));
 }
 
 /* Until the file that it returns is closed */
@@ -89,21 +90,21 @@ static struct tried try_all(int64_t id, int session, int reader)
 	int fd;
 
 	fd = open_session(id);
-	tried.open_session = err_of(fd);
+	tried.err[OPEN_SESSION] = err_of(fd);
 	close(fd);
 	fd = reopen(id, 0, 0);
-	tried.open_event = err_of(fd);
+	tried.err[OPEN_EVENT] = err_of(fd);
 	close(fd);
-	tried.info = err_of(info(reader, &of_event));
+	tried.err[INFO] = err_of(info(reader, &of_event));
 	base = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, reader, 0);
-	tried.map = base == MAP_FAILED ? errno : 0;
+	tried.err[MAP] = base == MAP_FAILED ? errno : 0;
 	if (base != MAP_FAILED)
 		munmap(base, PAGE);
-	tried.look = err_of(session_info(session, &of_session));
-	tried.freeze = err_of(session_freeze(session));
-	tried.thaw = err_of(session_thaw(session));
-	tried.take = err_of(claim(reader));
-	tried.end = err_of(session_end(session));
+	tried.err[LOOK] = err_of(session_info(session, &of_session));
+	tried.err[FREEZE] = err_of(session_freeze(session));
+	tried.err[THAW] = err_of(session_thaw(session));
+	tried.err[TAKE] = err_of(claim(reader));
+	tried.err[END] = err_of(session_end(session));
 	return tried;
 }
 
@@ -174,52 +175,35 @@ static bool run(struct _test_data_lsm *self, const char *hook)
 	return ok && !status;
 }
 
-#define EXPECT_TRIED(_what, _err)	EXPECT_EQ(_err, self->tried._what)
+/* Those of @refused, as bits, were refused, and all others were not. */
+static void judge(struct __test_metadata *_metadata, struct _test_data_lsm *self,
+		  unsigned int refused)
+{
+	for (unsigned int i = 0; i < NR_CALLS; i++) {
+		int expected = refused & 1 << i ? REFUSED : 0;
+
+		EXPECT_EQ(expected, self->tried.err[i]) TH_LOG("%s", call_names[i]);
+	}
+	EXPECT_EQ(refused & 1 << END ? self->id : -1, listed_id("lsm"));
+}
 
 TEST_F(lsm, nobody_refuses)
 {
 	ASSERT_TRUE(run(self, NULL));
-	EXPECT_TRIED(open_session, 0);
-	EXPECT_TRIED(open_event, 0);
-	EXPECT_TRIED(info, 0);
-	EXPECT_TRIED(map, 0);
-	EXPECT_TRIED(look, 0);
-	EXPECT_TRIED(freeze, 0);
-	EXPECT_TRIED(thaw, 0);
-	EXPECT_TRIED(take, 0);
-	EXPECT_TRIED(end, 0);
-	EXPECT_EQ(-1, listed_id("lsm"));
+	judge(_metadata, self, 0);
 }
 
+/* Who has the file of a session may look: it tells nothing of what was recorded. */
 TEST_F(lsm, refuses_to_read)
 {
 	ASSERT_TRUE(run(self, "bpf_lsm_perf_event_read")) TH_LOG("%s", verifier_log);
-	EXPECT_TRIED(open_session, REFUSED);
-	EXPECT_TRIED(open_event, REFUSED);
-	EXPECT_TRIED(info, REFUSED);
-	EXPECT_TRIED(map, REFUSED);
-	/* Who has the file of a session may look. */
-	EXPECT_TRIED(look, 0);
-	EXPECT_TRIED(freeze, 0);
-	EXPECT_TRIED(thaw, 0);
-	EXPECT_TRIED(take, 0);
-	EXPECT_TRIED(end, 0);
-	EXPECT_EQ(-1, listed_id("lsm"));
+	judge(_metadata, self, 1 << OPEN_SESSION | 1 << OPEN_EVENT | 1 << INFO | 1 << MAP);
 }
 
 TEST_F(lsm, refuses_to_write)
 {
 	ASSERT_TRUE(run(self, "bpf_lsm_perf_event_write")) TH_LOG("%s", verifier_log);
-	EXPECT_TRIED(open_session, 0);
-	EXPECT_TRIED(open_event, 0);
-	EXPECT_TRIED(info, 0);
-	EXPECT_TRIED(map, 0);
-	EXPECT_TRIED(look, 0);
-	EXPECT_TRIED(freeze, REFUSED);
-	EXPECT_TRIED(thaw, REFUSED);
-	EXPECT_TRIED(take, REFUSED);
-	EXPECT_TRIED(end, REFUSED);
-	EXPECT_EQ(self->id, listed_id("lsm"));
+	judge(_metadata, self, 1 << FREEZE | 1 << THAW | 1 << TAKE | 1 << END);
 }
 
 TEST_HARNESS_MAIN
