@@ -5,7 +5,7 @@
  * A session belongs to the effective user of its creator, in the user namespace and the
  * pid namespace of its creator. It holds a reference on both.
  *
- * Using a session, that is, to list its events, open them or add others, takes
+ * Using a session, that is, to open its events or add others, takes
  *
  *  - CAP_PERFMON in the initial user namespace; or
  *  - the owner, in the session's user namespace, and in the session's pid namespace or one
@@ -16,9 +16,13 @@
  * capability applies to the whole machine, as for perf_event_open(). The records of a
  * session may require more permissions: see access.c.
  *
- * Ending a session takes the owner, as above, or CAP_SYS_ADMIN in the session's user
- * namespace: the permission to read does not include the permission to destroy. Holders of
- * the creator's file need neither to claim its event, just as they can disable it.
+ * Ending or stopping a session takes the owner, as above, or CAP_SYS_ADMIN in the session's
+ * user namespace: the permission to read does not include the permission to destroy. Holders
+ * of the creator's file need neither to claim its event, just as they can disable it.
+ *
+ * Looking at a session, that is, to open its file, to list its events and to read what sysfs
+ * tells of it, takes one of these three: who may end a session must find it, and needs its
+ * file for that. Sysfs checks the uid as well, when one of its files is opened.
  *
  * Names
  * -----
