@@ -2,7 +2,7 @@
 /*
  * Persistent events: tracepoints
  *
- * UNCLAIM returns EINVAL for a dozen reasons. The tracepoint perf_persistent_refuse gives
+ * UNCLAIM returns EINVAL for many reasons. The tracepoint perf_persistent_refuse gives
  * the reason why a call was refused:
  *
  *	# perf trace -e perf_persistent:perf_persistent_refuse
