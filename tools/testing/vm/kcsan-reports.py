@@ -26,6 +26,12 @@ BASE_RACES = {
     # fork() reads the state of its parent's event. It asks whether that is at least INACTIVE, and
     # a switch of tasks meanwhile changes it between INACTIVE and ACTIVE.
     frozenset({'inherit_event', 'perf_event_set_state'}),
+    # fork() asks whether its parent has a context of events. A switch of tasks meanwhile swaps it
+    # for that of a clone.
+    frozenset({'perf_event_init_task', '__perf_event_task_sched_out'}),
+    # perf_mmap() of the base fills the user page in after the event has its buffer, too, while
+    # the event may be scheduled in on another CPU.
+    frozenset({'perf_mmap_attach', 'arch_perf_update_userpage'}),
 }
 
 

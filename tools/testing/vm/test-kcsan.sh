@@ -84,15 +84,32 @@ run_programs()
 	tap_end
 }
 
-# The functions of the base that have hooks, one a line
+# The files of the base that have hooks, one a line
+hooked_files()
+{
+	cat "$TOP"/patches/[0-9]*-*/*.patch | sed -nE 's,^\+\+\+ b/((kernel|arch/x86)/.*\.c)$,\1,p' |
+		sort -u
+}
+
+# symbols OBJECT: its functions, one a line
+symbols()
+{
+	nm "$1" | sed -nE 's/^[0-9a-f]+ [tTW] ([a-zA-Z0-9_]+)(\..*)?$/\1/p' |
+		grep -v '^__\(pfx\|cfi\|ksym\)' | sort -u
+}
+
+# The functions of the base that have hooks, and those that hooks add to a file of the base
 hooked()
 {
 	local file
-	cat "$TOP"/patches/[0-9]*-*/*.patch | sed -nE 's,^\+\+\+ b/((kernel|arch/x86)/.*\.c)$,\1,p' |
-		sort -u |
-	while read -r file; do
+	hooked_files | while read -r file; do
 		diff -p -U0 "$BUILD/base/src/$file" "$BUILD/patched/src/$file" || true
 	done | sed -nE 's/^@@ .* @@ ([^(]*[ *])?(\w+)\(.*/\2/p' | grep -v '[A-Z]' | sort -u
+	hooked_files | while read -r file; do
+		file=kernel/${file%.c}.o
+		[ ! -f "$BUILD/kcsan/$file" ] || [ ! -f "$BUILD/base/$file" ] ||
+			comm -13 <(symbols "$BUILD/base/$file") <(symbols "$BUILD/kcsan/$file")
+	done
 }
 
 # The functions of our files, one a line
@@ -102,15 +119,15 @@ functions()
 	cut -f2 "$TOP/patches/manifest" | grep -E '^(kernel|arch/x86)/.*\.c$' |
 	while read -r file; do
 		object=$BUILD/kcsan/kernel/${file%.c}.o
-		[ ! -f "$object" ] || nm "$object"
-	done | sed -nE 's/^[0-9a-f]+ [tTW] ([a-zA-Z0-9_]+)(\..*)?$/\1/p' |
-		grep -v '^__\(pfx\|cfi\|ksym\)' | sort -u
+		[ ! -f "$object" ] || symbols "$object"
+	done | sort -u
 }
 
 no_race_of_ours()
 {
 	{ functions && hooked; } >"$WORK/functions"
 	[ "$(wc -l <"$WORK/functions")" -gt 100 ] || return 1
+	grep -qx perf_mmap_attach "$WORK/functions" || return 1
 	"${BASH_SOURCE[0]%/*}/kcsan-reports.py" "$WORK/functions" "$WORK/dmesg"
 }
 
