@@ -248,42 +248,20 @@ static void put_member(const struct redact_words *w, struct json_writer *to, con
 	free(text);
 }
 
-/* The end of an object without others in it, or NULL. */
-static const char *skip_object(const char *p)
+/* The objects in an array */
+static void put_objects(const struct redact_words *w, struct json_writer *to, const char *array,
+			const struct member *kept, size_t nr_kept)
 {
-	bool is_in_text = false;
+	struct json_value object;
+	const char *pos = NULL;
 
-	for (; *p; p++) {
-		if (is_in_text && *p == '\\' && p[1])
-			p++;
-		else if (*p == '"')
-			is_in_text = !is_in_text;
-		else if (!is_in_text && *p == '}')
-			return p + 1;
-	}
-	return NULL;
-}
-
-/* @from: the array, which ends at @end */
-static void put_objects(const struct redact_words *w, struct json_writer *to, const char *from,
-			const char *end, const struct member *kept, size_t nr_kept)
-{
-	while (from && from < end) {
-		const char *next, *begin = memchr(from, '{', end - from);
-		char *object;
-
-		next = begin ? skip_object(begin) : NULL;
-		if (!next || next > end)
-			return;
-		object = strndup(begin, next - begin);
-		if (!object)
-			return;
+	while (json__next(array, &pos, &object)) {
+		if (*object.text != '{')
+			continue;
 		json_writer__begin_object(to, NULL, JSON_STYLE__PADDED);
 		for (size_t i = 0; i < nr_kept; i++)
-			put_member(w, to, object, &kept[i]);
+			put_member(w, to, object.text, &kept[i]);
 		json_writer__end(to);
-		free(object);
-		from = next;
 	}
 }
 
@@ -312,14 +290,12 @@ int redact_manifest__write(const struct redact_words *w, const char *text, const
 	json_writer__number(&to, "bytes", bytes);
 	if (json__find(text, "cgroups", &array)) {
 		json_writer__begin_array(&to, "cgroups", JSON_STYLE__LINES);
-		put_objects(w, &to, array.text, array.text + array.len, share_members,
-			    ARRAY_SIZE(share_members));
+		put_objects(w, &to, array.text, share_members, ARRAY_SIZE(share_members));
 		json_writer__end(&to);
 	}
 	json_writer__begin_array(&to, "cpus", JSON_STYLE__LINES);
 	if (json__find(text, "cpus", &array))
-		put_objects(w, &to, array.text, array.text + array.len, cpu_members,
-			    ARRAY_SIZE(cpu_members));
+		put_objects(w, &to, array.text, cpu_members, ARRAY_SIZE(cpu_members));
 	json_writer__end(&to);
 	json_writer__end(&to);
 	return ferror(f) ? -EIO : 0;
