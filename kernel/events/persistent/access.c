@@ -38,6 +38,8 @@
  * namespaces are below that of the first task, so who sees that one sees them all.
  *
  * Whoever may open a member may see its attr, without the addresses of its creator.
+ *
+ * At the end is what ioctls use to read a struct of their caller.
  */
 #include <linux/capability.h>
 #include <linux/cleanup.h>
@@ -48,6 +50,7 @@
 #include <linux/sched.h>
 #include <linux/security.h>
 #include <linux/trace_events.h>
+#include <linux/uaccess.h>
 
 #include "internal.h"
 
@@ -419,4 +422,37 @@ void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr 
 	attr->type = event->orig_type;
 	if (perf_persistent_config1_is_user_ptr(event))
 		attr->config1 = 0;
+}
+
+/**
+ * perf_persistent_copy_in - copy a struct that begins with its size
+ * @dst: the struct, as this kernel knows it
+ * @ksize: its size
+ * @min_size: size of its first version
+ * @uarg: the caller's struct
+ * @size: out: its size
+ *
+ * Context: a task; may fault.
+ * Return: 0, -EFAULT, -EINVAL (too small), or -E2BIG (unknown fields are set).
+ */
+int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
+			    u32 *size)
+{
+	int err;
+
+	err = get_user(*size, (u32 __user *)uarg);
+	if (err)
+		return err;
+
+	if (*size < min_size)
+		return perf_persistent_refuse(-EINVAL, "the struct is too small");
+
+	err = *size > PAGE_SIZE ? -E2BIG : copy_struct_from_user(dst, ksize, uarg, *size);
+	if (err == -E2BIG)
+		perf_persistent_refuse(err, *size > PAGE_SIZE ? "the struct is too large" :
+				       "fields that this kernel does not know are not 0");
+	/* As perf_event_open() does: tell the size that this kernel knows. */
+	if (err == -E2BIG && put_user((u32)ksize, (u32 __user *)uarg))
+		return -EFAULT;
+	return err;
 }

@@ -4,7 +4,8 @@
  *
  * Each file calls only files below it.
  *
- *	boot.c, session.c, member.c, session_fd.c	internal.h: look, place, join, notes
+ *	session_fd.c, boot.c, session.c, freeze.c,	internal.h: look, place, join, notes
+ *	sysfs.c, member.c
  *	----------------------------------------------------------------------------
  *	blackbox.c		a session in a region; memory of its ring buffers
  *	   |	blackbox_notes.c	notes that user space leaves with a session
@@ -13,6 +14,8 @@
  *	   |	blackbox_last.c		regions: what earlier boots left there
  *	   |	   |
  *	blackbox_image.c	layout of an image
+ *	----------------------------------------------------------------------------
+ *	access.c, memory.c, registry.c			internal.h
  */
 #ifndef _KERNEL_EVENTS_PERSISTENT_BLACKBOX_H
 #define _KERNEL_EVENTS_PERSISTENT_BLACKBOX_H

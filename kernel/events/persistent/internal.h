@@ -6,11 +6,17 @@
  *
  *	core.c, ring_buffer.c		hooks.h: open, ioctl, release, wakeup
  *	----------------------------------------------------------------------------
- *	reader.c   session_fd.c		an event that was opened again; a session as a file
- *	   |         |
- *	ioctl.c   boot.c   hotplug.c	structs of the ABI; sessions that the kernel
- *	   |         |         |	starts; CPUs that go offline and return
- *	   +----+----+----+----+
+ *	reader.c			an event that was opened again
+ *	   |     |
+ *	   |   session_fd.c		a session as a file
+ *	   |     |
+ *	ioctl.c  |			the ioctls of a creator's fd
+ *	   |     |
+ *	   |     |   boot.c		sessions that the kernel starts
+ *	   |     |     |
+ *	   |     |     |  hotplug.c	CPUs that go offline and return
+ *	   |     |     |     |
+ *	   +----++-----+-----+
  *	        |
  *	        |   freeze_bpf.c	causes of a freeze: a BPF program,
  *	        |   freeze_on.c		kernel.perf_persistent_freeze
@@ -28,7 +34,8 @@
  *	     |     |
  *	     |   blackbox.h		memory that survives the kernel
  *	     |     |
- *	     |   access.c		permission to open and read, to change a session
+ *	     |   access.c		permission to open and read, to change a session;
+ *	     |     |			structs from user space
  *	     |     |
  *	     |   owner.c		the owner: names, limit, namespaces
  *	     |     |
@@ -353,6 +360,8 @@ int perf_persistent_ask_lsm(struct perf_persistent_session *s,
 			    int (*may)(struct perf_event *event));
 int perf_persistent_may_control(struct perf_persistent_session *s);
 void perf_persistent_copy_attr(struct perf_event *event, struct perf_event_attr *attr);
+int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
+			    u32 *size);
 
 /* notify.c */
 enum perf_persistent_note {
@@ -457,8 +466,6 @@ struct perf_persistent_session *perf_persistent_make(const char *name, struct pe
 int perf_persistent_end_all(struct perf_persistent_session *s);
 
 /* ioctl.c */
-int perf_persistent_copy_in(void *dst, size_t ksize, size_t min_size, void __user *uarg,
-			    u32 *size);
 long perf_persistent_info(struct perf_persistent_event *pe, void __user *uarg);
 
 /* session_fd.c */
