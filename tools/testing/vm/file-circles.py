@@ -3,7 +3,9 @@
 """
 Do the files of a directory call each other in a circle? Reads the symbols of its objects.
 
-usage: file-circles.py DIRECTORY    of the build, with the objects
+usage: file-circles.py DIRECTORY [PART...]    of the build, with the objects
+
+The files PART.c and PART_*.c count as one: a part calls no file that calls it.
 
 Prints each circle with the symbols that lead from file to file. Exit status 1 if there is one.
 """
@@ -26,13 +28,20 @@ def symbols(path):
     return defined, used
 
 
-def find_calls(directory):
+def part_of(name, parts):
+    """The part that a file belongs to; it may be one by itself."""
+    return next((part + '*' for part in parts if (name + '_').startswith(part + '_')), name)
+
+
+def find_calls(directory, parts):
     """{ file: { file that it calls: [symbol] } }"""
     objects = {}
     for path in glob.glob(os.path.join(directory, '*.o')):
         name = os.path.basename(path)
         if name != 'built-in.o':
-            objects[name[:-2]] = symbols(path)
+            of_part = objects.setdefault(part_of(name[:-2], parts), (set(), set()))
+            for total, some in zip(of_part, symbols(path)):
+                total |= some
     home = {symbol: name for name, (defined, _) in objects.items() for symbol in defined}
     calls = {name: {} for name in objects}
     for name, (_, used) in objects.items():
@@ -55,7 +64,7 @@ def reaches(calls, start):
 
 
 def main():
-    calls = find_calls(sys.argv[1])
+    calls = find_calls(sys.argv[1], sys.argv[2:])
     if len(calls) < 2:
         sys.exit('%s: there are no objects' % sys.argv[1])
     below = {name: reaches(calls, name) for name in calls}
