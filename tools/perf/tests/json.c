@@ -18,6 +18,8 @@ static void write_members(struct json_writer *w)
 {
 	json_writer__string(w, "name", "a \"b\\\n\xff\xc3\xa9");
 	json_writer__string(w, "none", NULL);
+	json_writer__known(w, "known", "yes");
+	json_writer__known(w, "unknown", NULL);
 	json_writer__number(w, "number", ~0ULL);
 	json_writer__signed(w, "signed", -1);
 	json_writer__seconds(w, "ms", 12003999999ULL, 3);
@@ -51,6 +53,7 @@ static const char document[] =
 	"{\n"
 	"  \"name\": \"a \\\"b\\\\\\u000a\xef\xbf\xbd\xc3\xa9\",\n"
 	"  \"none\": null,\n"
+	"  \"known\": \"yes\",\n"
 	"  \"number\": 18446744073709551615,\n"
 	"  \"signed\": -1,\n"
 	"  \"ms\": 12.003,\n"

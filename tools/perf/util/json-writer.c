@@ -191,6 +191,18 @@ void json_writer__string(struct json_writer *w, const char *key, const char *val
 		fputs("null", w->f);
 }
 
+/**
+ * json_writer__known - write a string, or nothing
+ * @w: the writer
+ * @key: its key
+ * @value: the string; NULL: there is no such member
+ */
+void json_writer__known(struct json_writer *w, const char *key, const char *value)
+{
+	if (value)
+		json_writer__string(w, key, value);
+}
+
 void json_writer__number(struct json_writer *w, const char *key, u64 value)
 {
 	begin_member(w, key);

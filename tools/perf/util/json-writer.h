@@ -44,6 +44,7 @@ void json_writer__begin_array(struct json_writer *w, const char *key, enum json_
 void json_writer__end(struct json_writer *w);
 
 void json_writer__string(struct json_writer *w, const char *key, const char *value);
+void json_writer__known(struct json_writer *w, const char *key, const char *value);
 void json_writer__number(struct json_writer *w, const char *key, u64 value);
 void json_writer__signed(struct json_writer *w, const char *key, s64 value);
 void json_writer__seconds(struct json_writer *w, const char *key, u64 ns, int digits);

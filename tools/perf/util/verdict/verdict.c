@@ -158,12 +158,6 @@ static void print_notes(const struct verdict_history *h)
 	strbuf_release(&sb);
 }
 
-static void write_name(struct json_writer *w, const char *key, const char *name)
-{
-	if (name)
-		json_writer__string(w, key, name);
-}
-
 static void write_cgroup(struct json_writer *w, const struct verdict_history *h,
 			 const char *cgroup)
 {
@@ -180,9 +174,9 @@ static void write_cgroup(struct json_writer *w, const struct verdict_history *h,
 		json_writer__string(w, "pod_uid", c.pod);
 	if (!container_names__of_manifest(&names, h->manifest, &c))
 		return;
-	write_name(w, "container_name", names.name);
-	write_name(w, "pod", names.pod);
-	write_name(w, "pod_namespace", names.pod_namespace);
+	json_writer__known(w, "container_name", names.name);
+	json_writer__known(w, "pod", names.pod);
+	json_writer__known(w, "pod_namespace", names.pod_namespace);
 	container_names__exit(&names);
 }
 

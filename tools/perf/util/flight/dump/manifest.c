@@ -62,12 +62,6 @@ static void write_clock_error(struct json_writer *w)
 		json_writer__seconds(w, "clock_error", (u64)tx.maxerror * NSEC_PER_USEC, 6);
 }
 
-static void write_name(struct json_writer *w, const char *key, const char *name)
-{
-	if (name)
-		json_writer__string(w, key, name);
-}
-
 static void write_container(struct json_writer *w, const char *cgroup)
 {
 	struct container_names names;
@@ -81,9 +75,9 @@ static void write_container(struct json_writer *w, const char *cgroup)
 		json_writer__string(w, "trigger_pod_uid", c.pod);
 	if (!*c.id || !container_names__read(&names, "", c.id))
 		return;
-	write_name(w, "trigger_container_name", names.name);
-	write_name(w, "trigger_pod", names.pod);
-	write_name(w, "trigger_pod_namespace", names.pod_namespace);
+	json_writer__known(w, "trigger_container_name", names.name);
+	json_writer__known(w, "trigger_pod", names.pod);
+	json_writer__known(w, "trigger_pod_namespace", names.pod_namespace);
 	container_names__exit(&names);
 }
 
@@ -103,9 +97,9 @@ static void write_containers(struct json_writer *w, struct strlist *ids)
 			json_writer__begin_object(w, "containers", JSON_STYLE__LINES);
 		any = true;
 		json_writer__begin_object(w, id->s, JSON_STYLE__PADDED);
-		write_name(w, "name", names.name);
-		write_name(w, "pod", names.pod);
-		write_name(w, "pod_namespace", names.pod_namespace);
+		json_writer__known(w, "name", names.name);
+		json_writer__known(w, "pod", names.pod);
+		json_writer__known(w, "pod_namespace", names.pod_namespace);
 		json_writer__end(w);
 		container_names__exit(&names);
 	}
@@ -169,7 +163,7 @@ static void write_share(struct json_writer *w, const struct manifest_share *shar
 {
 	json_writer__begin_object(w, NULL, JSON_STYLE__PADDED);
 	json_writer__number(w, "cgroup", share->id);
-	write_name(w, "path", share->path);
+	json_writer__known(w, "path", share->path);
 	json_writer__seconds(w, "complete_since", share->complete_since, 9);
 	json_writer__seconds(w, "oldest", share->oldest, 9);
 	json_writer__seconds(w, "newest", share->newest, 9);
