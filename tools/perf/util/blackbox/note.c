@@ -45,7 +45,6 @@
 #include "blackbox.h"
 #include "note-changes.h"
 #include "../base-api.h"
-#include "../clockid.h"
 #include "../cloexec.h"
 #include "../debug.h"
 #include "../event.h"
@@ -60,6 +59,7 @@
 #include "../persistent/persistent.h"
 #include "../symbol.h"
 #include "../synthetic-events.h"
+#include "../time-utils.h"
 #include "../tool.h"
 #include "../trace-event.h"
 
@@ -333,14 +333,6 @@ static int note_once(const char *name, int fd, struct evlist *evlist)
 	return 0;
 }
 
-static u64 now(void)
-{
-	u64 ns = 0;
-
-	clockid__read(CLOCK_MONOTONIC, &ns);
-	return ns;
-}
-
 static bool has_ended(int fd)
 {
 	struct pollfd session = { .fd = fd };
@@ -418,11 +410,11 @@ static int keep(const char *name, int fd, struct evlist **evlist,
 		unsigned int every)
 {
 	const u64 least = (u64)min(every, LEAST_EVERY) * NSEC_PER_SEC;
-	u64 stored = now(), due = stored + (u64)every * NSEC_PER_SEC, took = 0, t;
+	u64 stored = rdclock(), due = stored + (u64)every * NSEC_PER_SEC, took = 0, t;
 	int err = 0;
 
 	while (!err) {
-		t = now();
+		t = rdclock();
 		note_changes__wait(c, due > t ? min((due - t) / NSEC_PER_MSEC + 1, MAX_WAIT) : 0);
 		if (has_ended(fd)) {
 			print_error(name, -ENOENT);
@@ -434,7 +426,7 @@ static int keep(const char *name, int fd, struct evlist **evlist,
 			renew_evlist(evlist, info);
 			c->lost = true;
 		}
-		t = now();
+		t = rdclock();
 		if (c->lost)
 			due = min(due, stored + max(least, took * 100 / PERCENT_OF_TIME));
 		if (t < due) {
@@ -447,7 +439,7 @@ static int keep(const char *name, int fd, struct evlist **evlist,
 		/* There may be memory next time. */
 		if (err == -ENOMEM || err == -EIO)
 			err = 0;
-		stored = now();
+		stored = rdclock();
 		took = stored - t;
 		due = stored + max(every * (u64)NSEC_PER_SEC, took * 100 / PERCENT_OF_TIME);
 	}

@@ -24,6 +24,7 @@
 #include "join-lock.h"
 #include "run-dir.h"
 #include "../debug.h"
+#include "../time-utils.h"
 
 #include <linux/time64.h>
 #include <errno.h>
@@ -38,12 +39,10 @@
 #define LOCK_WAIT_S	10
 #define LOCK_POLL_US	(10 * USEC_PER_MSEC)
 
+/* In seconds */
 static time_t now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return rdclock() / NSEC_PER_SEC;
 }
 
 /* Return: a descriptor, or -1 when the user was told. */
