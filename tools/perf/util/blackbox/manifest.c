@@ -8,16 +8,14 @@
  */
 #include "messages.h"
 #include "recording.h"
+#include "../flight/dump/files.h"
 #include "../flight/dump/manifest.h"
 #include "../header.h"
 #include "../json-writer.h"
 
-#include <linux/kernel.h>
-#include <linux/time64.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const states[] = {
 	[0]			 = "unknown",
@@ -89,17 +87,10 @@ u64 blackbox_session__death_time(const struct blackbox_session *s, u64 newest, u
 	return newest > made->perf ? made->real + (newest - made->perf) : 0;
 }
 
-/* As in the names of dumps: 20261123T181502.275Z. @buf has room for 32 bytes. */
+/* As in the names of dumps; NULL if it is not known. @buf has room for 32 bytes. */
 const char *blackbox__wall_clock(u64 ns, char *buf, size_t size)
 {
-	time_t seconds = ns / NSEC_PER_SEC;
-	struct tm tm;
-	char day[32];
-
-	if (!ns || !gmtime_r(&seconds, &tm) || !strftime(day, sizeof(day), "%Y%m%dT%H%M%S", &tm))
-		return NULL;
-	scnprintf(buf, size, "%s.%03uZ", day, (unsigned int)(ns % NSEC_PER_SEC / NSEC_PER_MSEC));
-	return buf;
+	return ns ? dump__print_time(ns, buf, size) : NULL;
 }
 
 static void write_clock(struct json_writer *w, const char *key,

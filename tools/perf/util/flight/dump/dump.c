@@ -70,7 +70,6 @@
 #include <linux/bitmap.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <dirent.h>
 #include <errno.h>
@@ -750,21 +749,6 @@ void dump__sync_directory(const char *path)
 	free(dir);
 }
 
-static void format_time(char *buf, size_t size)
-{
-	time_t seconds;
-	struct tm tm;
-	size_t len;
-	u64 now = 0;
-
-	clockid__read(CLOCK_REALTIME, &now);
-	seconds = now / NSEC_PER_SEC;
-	gmtime_r(&seconds, &tm);
-	len = strftime(buf, size, "%Y%m%dT%H%M%S", &tm);
-	snprintf(buf + len, size - len, ".%03uZ",
-		 (unsigned int)(now % NSEC_PER_SEC / NSEC_PER_MSEC));
-}
-
 /* PATH, or PATH.1, PATH.2 ... if there are several dumps in the same millisecond. */
 static int name_dump(const char *tmp, char *path, size_t size)
 {
@@ -917,9 +901,11 @@ int dump__write(const struct dump_source *source, const struct dump_request *req
 	};
 	const char *slash;
 	char time[32];
+	u64 now = 0;
 	int err;
 
-	format_time(time, sizeof(time));
+	clockid__read(CLOCK_REALTIME, &now);
+	dump__print_time(now, time, sizeof(time));
 	if (snprintf(result->path, sizeof(result->path), "%s.sample.%s", request->out, time) >=
 	    (int)sizeof(result->path) - 8)
 		return -ENAMETOOLONG;

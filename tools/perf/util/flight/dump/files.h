@@ -27,6 +27,7 @@ struct dump_files {
 };
 
 int dump__create_temporary(const char *path, char **tmp);
+const char *dump__print_time(u64 ns, char *buf, size_t size);
 int dump_files__list(const char *out, struct dump_files *df);
 void dump_files__free(struct dump_files *df);
 int dump_files__remove(const char *path);
