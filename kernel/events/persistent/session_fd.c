@@ -7,7 +7,7 @@
  * SESSION_INFO, SESSION_LIST, SESSION_END, SESSION_FREEZE and SESSION_THAW. It cannot be
  * used to read a buffer: for this, an event must be opened, with all checks.
  *
- * Who may open a session is told at perf_persistent_may_look(). The permission to end or stop
+ * perf_persistent_may_look() tells who may open a session. The permission to end or stop
  * it is checked at the call, see perf_persistent_may_end(): if the file is passed to another
  * process, that process may look at the session, but not destroy it. The LSM is asked about
  * each event, when the session is opened and when it is ended or stopped.

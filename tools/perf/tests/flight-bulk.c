@@ -114,7 +114,7 @@ static void live(struct bulk *b)
 	for (u64 i = 0; i < 8; i++)
 		add_map(b, pid, 0x400000 + i * 0x2000, "/usr/lib/x86_64-linux-gnu/lib.so");
 	add_samples(b, pid, 20);
-	/* Who stays: a new mapping where the last one was, as a JIT does. */
+	/* A process that stays: a new mapping in place of the last one, as of a JIT. */
 	add_map(b, getpid(), 0x10000000 + b->processes % 64 * 0x4000, "//anon");
 	add_samples(b, getpid(), 5);
 	if (b->processes % 1000)

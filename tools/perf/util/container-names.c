@@ -11,8 +11,8 @@
  *	Podman		the list of containers in its storage
  *
  * None of them is an interface that is promised, and only root may read them. So what is not
- * there, or is written otherwise, is not known, and that is no error. Who creates a container
- * chooses its names: they can hold anything.
+ * there, or is written otherwise, is not known, and that is no error. The creator of a
+ * container chooses its names: they can hold anything.
  *
  * The flight recorder reads them when it writes a dump, and keeps them in the manifest. Later, or
  * on another machine, that is where they come from.

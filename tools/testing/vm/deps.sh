@@ -260,7 +260,7 @@ fi
 say "asking apt-get for the package lists"
 # One source of many may fail, and what is wanted come from another.
 lists_are_old=
-# Who has no network is told so at once, not after three tries for each package.
+# Without a network, fail at once, not after three tries for each package.
 tries=()
 if ! as_root apt-get -qq -o APT::Update::Error-Mode=any update; then
 	lists_are_old=1

@@ -207,7 +207,7 @@ else
 	OUT=${OUT:-$BUILD/out/deaths}
 	[ "$VARIANT" = debug ] && SECS=300 || SECS=120
 	export OUT TIMEOUT=${TIMEOUT:-$((300 + SECS * DEATHS))}
-	# Who is to die of it says so first.
+	# What the kernel reports of the deaths that are asked for.
 	ALLOW='^Oops: |^[Kk]ernel BUG at lkdtm'
 	ALLOW+='|^BUG: kernel NULL pointer dereference, address: 0*8$'
 	export ALLOW

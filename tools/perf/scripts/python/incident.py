@@ -275,9 +275,10 @@ class Switches:
     runs after its last switch runs until its last record. A task that is off at the end
     waited until then; one that was off at the beginning is not known to have been.
 
-    That holds where every switch of a CPU is there. Who leaves a CPU, or is sampled on it,
-    must be who was switched to: if not (records were lost, only some tasks were recorded,
-    parts of a recording were put together), what came before is not known, and not counted.
+    That holds where every switch of a CPU is there. The task that leaves a CPU, or is sampled
+    on it, must be the one that was switched to. If not (records were lost, only some tasks were
+    recorded, parts of a recording were put together), what came before is not known, and not
+    counted.
     """
 
     def __init__(self):
@@ -374,7 +375,7 @@ class InOrder:
     Calls that are made at the end, in the order of time.
 
     perf hands out a sample whose call chain is deferred when the user half has come, which is
-    after other records. Who runs where can only be told from all of them in their order.
+    after other records. Only all of them in their order tell which task runs where.
     """
 
     def __init__(self):
@@ -562,7 +563,7 @@ class Recording:
         self.seen(cpu, time)
         gone, switches = tid in NO_ID, self.told
         if gone:
-            # Who is on its way out has no id any more: it is who was switched to.
+            # A task that exits has no id any more: it is the one that was switched to.
             if not out or cpu not in switches.running:
                 switches.forget(cpu)
                 return
@@ -635,7 +636,7 @@ class Machine:
             self.header.pop('hostname', None)
             self.verdict = without_containers(self.verdict)
             if instead is not None:
-                # Who has the dumps of many machines names files after them.
+                # With dumps of many machines, names of files can tell the machine.
                 self.manifest['host'] = 'machine %d' % instead
                 self.name = 'recording %d' % instead
         if 'home' in what:

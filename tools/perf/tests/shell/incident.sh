@@ -378,7 +378,7 @@ counts_waits()
 		    who, cpu, t = int(m[1]), int(m[2]), int(m[3]) * 10 ** 9 + int(m[4])
 		    first.setdefault(cpu, t)
 		    last[cpu] = newest = t
-		    # Who is on a CPU does not wait: it came back where nothing was recorded yet.
+		    # A task on a CPU does not wait: it came back where nothing was recorded yet.
 		    since.pop(who, None)
 		    if m[5] == 'sched:sched_waking':
 		        tid = int(re.match(r'(?:.*?pid=|.*?:)(\d+) ', m[6])[1])

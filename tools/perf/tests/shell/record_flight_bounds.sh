@@ -297,7 +297,7 @@ uploads()
 		is_uploaded "$name" "$store"
 		is_uploaded "$name" "$store/web"
 	done
-	# Who sees the manifest has all of it.
+	# The manifest comes last: when it is there, so is all else.
 	cat "$store/log"
 	[ "$(LC_ALL=C sed -n '1,3s/.*Z//p' "$store/log" | xargs)" = '.symbols .json' ]
 	fails 1 'symbols is not in .*; it stays on this disk' env PAUSES= \

@@ -17,7 +17,7 @@ records_a_session()
 	dead_have_names "$DUMP"
 	cat "$DUMP.json"
 	[ "$(grep -c '"way": "ioctl"' "$DUMP.json")" = "$(online_cpus | wc -l)" ]
-	# Who made the session has ended, and had his name before it began.
+	# The maker of the session has ended, and had its name before the recorder began.
 	[ $((10 * $(json "$DUMP" unresolved))) -lt "$(json "$DUMP" events)" ]
 	# Nobody's reading is disturbed by it.
 	perf record -e persistent/fa/ -o "$TMP/a.data"
@@ -146,7 +146,7 @@ keeps_an_auxiliary_file()
 	wait "$RECORDER" 2>/dev/null || true
 	other_perf script -i "$TMP/s.auxiliary" --show-task-events --show-mmap-events \
 		>"$TMP/script" 2>&1
-	# Who lived all the time, without a sample maybe, and who did not.
+	# Tasks that lived all the time, perhaps without a sample, and others
 	grep -q "PERF_RECORD_COMM.*:1/1" "$TMP/script"
 	grep -q "PERF_RECORD_EXIT" "$TMP/script"
 	grep -q 'PERF_RECORD_MMAP2.*/perf$' "$TMP/script"

@@ -122,7 +122,7 @@ survives_what_is_wrong()
 		s.shutdown(socket.SHUT_WR)
 		text = answers(s)
 		assert b'"pid"' in text and b'requests' in text, text
-		# Who never reads is cut off, and does not hold up the others.
+		# A client that never reads is cut off, and does not hold up the others.
 		deaf = connect()
 		try:
 		    deaf.settimeout(20)
@@ -270,7 +270,7 @@ knows_its_peers()
 	not as_nobody "$TMP/a.sock"
 }
 
-# Who is refused is told so before he has asked anything.
+# A client that is refused learns so before it has asked anything.
 refused_nobody()
 {
 	nobody socat -u "UNIX-CONNECT:$1" - 2>&1

@@ -273,7 +273,7 @@ sleep_in()
 	"$TMP/sleeper" "$1"
 }
 
-# Who sleeps long besides us may be a reason as well, and ours merged into that.
+# Others may sleep long as well. Then ours can be merged into their dump.
 sleeper_is_the_reason()
 {
 	sleep_in 1

@@ -255,7 +255,7 @@ follows_cgroup()
 	has '^ *0 +1 +1 +512 .* cgroup gone +cpu-clock.* in cgroup /perf_persistent$' perf ctl -i tg
 	has '"state": *"cgroup gone"' perf ctl -l --json
 	has '"state": *"cgroup gone"' perf ctl -i tg --json
-	# Who may not open its events is not told what has gone.
+	# A user who may not open its events does not learn what has gone.
 	has '^tg .* gone$' without_privileges perf ctl -l
 	lacks '(task|cgroup) gone' without_privileges perf ctl -l
 	perf record -e persistent/tg/ -N -o "$TMP/g" 2>&1 | tee "$TMP/log"

@@ -152,7 +152,7 @@ tells()
 	done
 }
 
-# Callers are unknown, or wrong. Who waited for whom is told without them.
+# Callers are unknown, or wrong. The culprits are found without them.
 tells_without_frame_pointers()
 {
 	tells nofp_convoy

@@ -9,8 +9,8 @@
  *			file was left out, as it is zero: it reads as zeros.
  *	compressed	(kdump, of makedumpfile or of a hypervisor) See kdump.c.
  *	bytes		A raw dump of physical memory, or a part of it such as a region: an
- *			offset is an address, less that of the first byte. Who reads the memory
- *			finds that address and sets it.
+ *			offset is an address, less that of the first byte. The reader of the
+ *			memory finds that address and sets it.
  *
  * The file may be larger than the memory of this machine: core files and bytes are mapped,
  * compressed pages are read one at a time. Nothing in it is trusted.

@@ -4,8 +4,8 @@
  * too long in a system call
  *
  * A wait is looked at twice: when it ends, by a program at a tracepoint, and while it lasts, by
- * a walk that a thread of the recorder starts again and again. Who comes first claims it, so
- * that a wait is one hit.
+ * a walk that a thread of the recorder starts again and again. The first of the two
+ * claims it, so that a wait is one hit.
  *
  *	runq	runq_switch(): the tracepoint comes before the scheduler clears
  *		sched_info.last_queued of the next task, and after it has read the clock.

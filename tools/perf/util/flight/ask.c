@@ -7,8 +7,8 @@
  * The registry (registry.c) finds the recorders and connects to them. Each is asked for its
  * 'status', which it answers with a flat JSON object. All are asked at the same time, and
  * all together have FLIGHT_ANSWER_S to answer. The connection stays open for further
- * requests until flight_peers__free(). Who asks one recorder does not ask those that it
- * cannot be, as one that does not answer holds up everything behind it.
+ * requests until flight_peers__free(). A recorder that does not answer delays the result. So
+ * if one recorder is looked for, those that it cannot be are not asked.
  *
  * Any user can run something that looks like a recorder, so no answer is believed: the pid
  * is the one that the kernel tells, and flight_peer__put_text() prints what is left so

@@ -72,7 +72,8 @@
 /*
  * How often a trigger is looked at when the recorder ends. A look reads 1024 records at most.
  * The log of the kernel has room for a record in every 32 bytes, so this is enough for one of
- * 8 MiB. Who writes without end, and faster than it is read, does not hold up the end for longer.
+ * 8 MiB. A program that writes messages faster than they are read cannot delay the end any
+ * further.
  */
 #define LAST_LOOKS		256
 

@@ -6,7 +6,7 @@
  * -------------------
  * The lock of a session is one byte of the file join.lock in the directory of the user, see
  * run-dir.c: the byte whose offset is the id of the session. It is locked with fcntl(), which
- * tells the pid of whoever holds it. The kernel gives it back when the process exits.
+ * tells the pid of the holder. The kernel gives it back when the process exits.
  *
  * Nobody but the user can open the file. A file of the session in sysfs would not do: uid 0 of
  * a container without a user namespace can open it, without any capability, and lock it for
@@ -14,8 +14,8 @@
  *
  * A process that is stopped, or hangs, keeps its lock. So a joiner waits for one and the same
  * process LOCK_WAIT_S at most. It waits for longer if the lock passes from one to the next:
- * where many CPUs come online at once, there is one joiner for each of them. Who joins
- * many CPUs gives the lock back after each.
+ * where many CPUs come online at once, there is one joiner for each of them. A process
+ * that joins many CPUs gives the lock back after each.
  *
  * Processes do not wait for each other if they belong to different users, or if they have
  * another /run, as in a container. A user may have no such directory. Then perf says so, and

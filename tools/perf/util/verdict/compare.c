@@ -62,8 +62,10 @@
 #define MAX_LATE		(60 * NSEC_PER_SEC)
 
 /*
- * A finding: a part so long, of which so much more was run and waited; tasks ran more by so
- * many times the spread. Who ran so many times as long as before is no victim.
+ * What a finding takes at least: the length of the part; the shares of that length by which a
+ * task ran for longer, and others waited for longer, than in calm parts. FAR is the first of
+ * these differences in multiples of the spread. A task that ran for more than MORE_TO_DO times
+ * as long as before had more to do, and is no victim.
  */
 #define MIN_FINDING		NSEC_PER_SEC
 #define MIN_RAN_SHARE		2
@@ -71,7 +73,7 @@
 #define FAR			2
 #define MORE_TO_DO		4
 
-/* A CPU has no records for so many times the time between two of them: they are missing. */
+/* A CPU has no records at first, for this many times the time between two: some are missing. */
 #define MISSING_GAPS		100
 #define MISSING_RECORDS		100
 

@@ -661,7 +661,7 @@ TEST_F(persistent, creator_after)
 	mine = map(self->fd, PAGE, PROT_READ);
 	ASSERT_NE(MAP_FAILED, mine);
 	ASSERT_EQ(0, ioctl(redirected, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
-	/* Who paused it could not resume it: it is resumed. */
+	/* It was paused, and could not be resumed any more: UNCLAIM resumes it. */
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
 	id = unclaim(self->fd, PERF_PERSISTENT_PARTIAL, 0, "creator");
 	ASSERT_LT(0, id);

@@ -155,7 +155,7 @@ static void check_claim_open(struct __test_metadata *_metadata)
 	munmap(duel.base, DEFAULT_SIZE + PAGE);
 }
 
-/* Who opens what is being claimed has it, and reads on, or has nothing. */
+/* An open during CLAIM gets the event, and can read on, or fails. */
 TEST_F_TIMEOUT(duels, claim_open, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -190,7 +190,7 @@ static void check_claim_join(struct __test_metadata *_metadata)
 	ASSERT_EQ(duel.id, claim(duel.fd[1]));
 }
 
-/* Who joins what is being claimed keeps it alive, or comes too late. */
+/* An event that joins during CLAIM keeps the session alive, or comes too late. */
 TEST_F_TIMEOUT(duels, claim_join, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -221,7 +221,7 @@ static void check_unclaim_claim(struct __test_metadata *_metadata)
 	ASSERT_EQ(-1, listed_id("duel"));
 }
 
-/* Who claims what is being given away comes too early, or has it. */
+/* A CLAIM during UNCLAIM comes too early, or gets the event. */
 TEST_F_TIMEOUT(duels, unclaim_claim, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -334,7 +334,7 @@ static void check_unclaim_close(struct __test_metadata *_metadata)
 	ASSERT_EQ(-1, listed_id("duel"));
 }
 
-/* Who joins a session that is being built, and ends as one of its files is closed. */
+/* An event joins a session that is being built, while the close of a file ends it. */
 TEST_F_TIMEOUT(duels, unclaim_close, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -445,7 +445,7 @@ static void check_list_claim(struct __test_metadata *_metadata)
 	ASSERT_EQ(-1, listed_id("duel"));
 }
 
-/* Who reads what is listed gets it, or nothing. */
+/* A read of a file of the session in sysfs succeeds, or there is no such file. */
 TEST_F_TIMEOUT(duels, list_claim, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -483,7 +483,7 @@ static void check_snapshot_claim(struct __test_metadata *_metadata)
 	ASSERT_EQ(duel.round + 1, duel.got);
 }
 
-/* Who takes a snapshot of what is being claimed takes it. */
+/* A snapshot during CLAIM succeeds. */
 TEST_F_TIMEOUT(duels, snapshot_claim, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -511,7 +511,7 @@ static void check_snapshot_munmap(struct __test_metadata *_metadata)
 	ASSERT_TRUE(!duel.ret[0] || duel.err[0] == EINVAL);
 }
 
-/* Who takes a snapshot of a buffer that goes takes it, or is told that there is none. */
+/* A snapshot during the last munmap() succeeds, or fails as there is no buffer. */
 TEST_F_TIMEOUT(duels, snapshot_munmap, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -737,7 +737,7 @@ TEST_F_TIMEOUT(duels, claimer_dies, SLOW_RACE_TIMEOUT)
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 
-		/* Who has it mapped reads on. */
+		/* A process that has it mapped reads on. */
 		leave_record("reads on");
 		ASSERT_TRUE(recorded(base, "reads on"));
 		fd = reopen(duel.id, 0, 0);

@@ -639,7 +639,7 @@ static int nobody_shares_raw(int64_t id, int fd)
 	return 0;
 }
 
-/* Who may open an event, but not those that write to the same buffer, gets neither. */
+/* A user who may open one writer of a buffer, but not the other, gets neither. */
 TEST_F(errors, shared_buffer)
 {
 	int fd = open_raw(), i;

@@ -473,7 +473,7 @@ static const struct operation operations[] = {
 	{ "freeze", false, has_session_fd, freezes_and_thaws, closes },
 	{ "end", true, has_session_to_end, ends, closes_ended },
 	{ "start", false, has_module, starts, unloads },
-	/* Who cannot claim cannot get rid of it: it allocates nothing, and copies nothing. */
+	/* If CLAIM could fail, an event could stay for ever: it allocates and copies nothing. */
 	{ "claim", true, has_session, claims, claims_mapped_event },
 };
 

@@ -363,7 +363,7 @@ static void check_end_open(struct __test_metadata *_metadata)
 		ASSERT_EQ(PERF_PERSISTENT_STATE_ENDED, session_state(duel.fd[1]));
 }
 
-/* Who opens a session as it ends gets one that has ended, or none. */
+/* An open of a session as it ends gets one that has ended, or none. */
 TEST_F_TIMEOUT(duels, end_open, 3600)
 {
 	fight_it_out(_metadata, &(const struct duel_kind) {
@@ -519,7 +519,7 @@ static void has_session_to_free(void)
 /* When it is asked for, the session has been freed but for those that still look at it. */
 static void right_frees(void)
 {
-	/* Who comes later does not find it. */
+	/* A walk that begins later does not find it. */
 	let_come_first(WINDOW_LEFT);
 	side_got(1, session_end(duel.fd[1]));
 	duel.got += freeze_reason(duel.fd[1]) != 0;

@@ -77,7 +77,7 @@ TEST_F(hotplug, same_event_again)
 	ASSERT_LE(0, p.fd);
 	ASSERT_EQ(0, info(p.fd, &inf));
 
-	/* Who sleeps in poll() is told. */
+	/* It wakes what sleeps in poll(). */
 	while (poll(&p, 1, 0) > 0)
 		;
 	ASSERT_EQ(0, write_long(ONLINE, 0));

@@ -725,7 +725,7 @@ static int watch_two(struct watched *w)
 	return from[0];
 }
 
-/* Who may not look into one of the tasks of a buffer may not read it, nor after it is freed. */
+/* A reader must be allowed to watch all tasks of a buffer, also after one is freed. */
 TEST_F(inherit, all_tasks_are_asked_for)
 {
 	struct watched w = { .one = new_process_of(NOBODY), .other = new_process_of(NOBODY) };

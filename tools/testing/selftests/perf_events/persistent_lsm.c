@@ -193,7 +193,7 @@ TEST_F(lsm, nobody_refuses)
 	judge(_metadata, self, 0);
 }
 
-/* Who has the file of a session may look: it tells nothing of what was recorded. */
+/* INFO on the file of a session is permitted: it tells nothing of what was recorded. */
 TEST_F(lsm, refuses_to_read)
 {
 	ASSERT_TRUE(run(self, "bpf_lsm_perf_event_read")) TH_LOG("%s", verifier_log);

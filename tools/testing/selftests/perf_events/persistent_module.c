@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(module)
 	EXPECT_BALANCE();
 }
 
-/* Who has an event open and mapped reads on when the module is gone. */
+/* A process that has an event open and mapped reads on when the module is gone. */
 TEST_F(module, unloaded_with_readers)
 {
 	struct pollfd p[2] = { { .events = 0 }, { .events = 0 } };

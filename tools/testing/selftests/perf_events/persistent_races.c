@@ -56,8 +56,8 @@ static int dup_fd(int *slot)
 /* The steps: each says whether it got something done. */
 
 /*
- * The newest. Who is late must not put an older id in its place: a session whose id nobody
- * knows keeps the name of its slot, and none can be made there any more.
+ * The newest. A thread that is late must not put an older id in its place: a session whose id
+ * nobody knows keeps the name of its slot, and none can be made there any more.
  */
 static void note_id(int64_t *slot, int64_t id)
 {

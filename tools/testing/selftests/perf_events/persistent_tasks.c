@@ -264,7 +264,7 @@ TEST_F(tasks, killed_half_way)
 	close(fd);
 }
 
-/* Who comes too late for the task is in time for what it left. */
+/* UNCLAIM after the end of the task: what it recorded is still there. */
 TEST_F(tasks, given_away_afterwards)
 {
 	void *mine = map(self->fd, 4 * PAGE, PROT_READ);

@@ -226,7 +226,7 @@ static bool logged(int kmsg, const char *text)
 	}
 }
 
-/* Who is not root leaves a trace: the session outlives the process. Root does not. */
+/* The kernel logs a session of a user, which outlives the process, and none of root. */
 TEST_F(users, log)
 {
 	int kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC), fd, i;

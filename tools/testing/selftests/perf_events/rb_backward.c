@@ -400,7 +400,7 @@ TEST(migrating_thread)
 	while (pthread_tryjoin_np(thread, &ret)) {
 		int err = take(&r, 0);
 
-		/* Who is lapped says so. */
+		/* A reader that is lapped says so. */
 		ASSERT_TRUE(!err || err == -EAGAIN);
 		if (!err)
 			ASSERT_EQ(NULL, check_numbers(&r, -1, -1));
@@ -677,7 +677,7 @@ FIXTURE_SETUP(hostile) { }
 FIXTURE_TEARDOWN(hostile) { }
 
 /*
- * Who mapped the buffer may map it again, writable, and then write to its header
+ * A process that mapped the buffer may map it again, writable, and then write to its header
  * page. A reader gets records that lie in the buffer, or an error. Each of its questions is an
  * interrupt where the CPU does not order stores: that takes its time under emulation.
  */
@@ -721,7 +721,7 @@ TEST_F_TIMEOUT(hostile, scribbled_header_page, 300)
 	}
 	EXPECT_GT(errors, 1000);
 
-	/* Who trusts data_size for a new reader is told. */
+	/* A new reader, which takes data_size from the page, fails. */
 	EXPECT_EQ(NULL, perf_snapshot__new(&r.snap->buf));
 	EXPECT_EQ(EBADMSG, errno);
 	munmap(pc, r.len);

@@ -75,7 +75,7 @@ class SlowFs:
         return self.last
 
     def drop(self, parent, name):
-        """A name of a file goes. Who has it open still has its content."""
+        """A name of a file goes. Processes that have it open keep its content."""
         self.nodes[self.names.pop((parent, name))].links -= 1
 
     def forget(self, opcode, node_id, body):

@@ -12,10 +12,10 @@
  * exists is not needed, and is removed, as is what a killed writer has left. So no count of
  * users can be wrong.
  *
- * Locking: who writes to the store, or removes from it, holds a lock on its directory. A
- * writer adds the files, and then gives the list its name, under one lock, so that the
- * files of an unfinished list are not removed. Who cannot get the lock need not clean the
- * store: each writer does so at its end.
+ * Locking: a process locks the directory of the store before it adds or removes files. A
+ * writer keeps the lock until it has added the files and named the list, so that nobody
+ * removes the files of an unfinished list. At the end it cleans the store. A process that
+ * only wants to clean the store does nothing if another one has the lock.
  *
  * The store has files that only root may read, and its files may be links to programs of
  * the system. It is for its owner alone (0700), and one of another user is refused.

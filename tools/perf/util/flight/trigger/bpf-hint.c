@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Old versions of perf took the object or the source of a BPF program for an event, and
- * loaded it. Who still tries that is told what there is now.
+ * loaded it. If a user still tries that, perf names what has replaced it.
  */
 #include "bpf-hint.h"
 #include "../../debug.h"

@@ -91,7 +91,7 @@ static int window_enter(struct kprobe *probe, struct pt_regs *regs)
 	    atomic_cmpxchg(&me->state, WINDOW_ARMED, WINDOW_HERE) != WINDOW_ARMED)
 		return 0;
 
-	/* Who comes second lets the first one go. */
+	/* The second one lets the first one go. */
 	if (atomic_cmpxchg(&other->state, WINDOW_HERE, WINDOW_PASSED) == WINDOW_HERE) {
 		if (!atomic_xchg(&window_counted, 1))
 			atomic_inc(&window_met);
