@@ -329,11 +329,11 @@ static void look_for_cpus(struct flight_recorder *fr, u64 now)
 {
 	unsigned int found = flight_hotplug__look(&fr->hotplug, now);
 
-	if (found & FLIGHT_CPUS_BACK)
+	if (found & FLIGHT_CPUS_BACK) {
 		flight_overhead__apply(&fr->overhead);
-	if (found & FLIGHT_CPUS_BACK)
 		flight_job__say(&fr->job, "CPUs have come back, and are recorded again; %" PRIu64
 				" events could not be opened.\n", fr->hotplug.failed);
+	}
 	if (found & FLIGHT_CPUS_MISSING)
 		flight_job__say(&fr->job,
 				"CPUs that came online after the start are left out: %s. Start the recorder again to include them.\n",
