@@ -11,9 +11,9 @@
  * much, up to what it takes, so that every part of the one comes to lie beside every part
  * of the other. A test says how many rounds had both in the kernel at once, and in
  * how many the left one began: one that tries no race, or always in the same order,
- * proves nothing. With PERSISTENT_MEET a test fails whose sides did not meet. That is for
- * machines whose CPUs run at once: an emulator that has them take turns (ACCEL=single)
- * leaves an operation in its midst now and then only.
+ * proves nothing. With PERSISTENT_MEET a test fails whose sides did not meet. An emulator
+ * whose CPUs take turns (ACCEL=single) seldom leaves an operation in its midst: there a pair
+ * may need all rounds by default to meet a few times.
  *
  * Some of the operations wait for a grace period of RCU, which is most of their time. It is
  * expedited in three rounds of four.
