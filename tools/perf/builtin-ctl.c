@@ -306,6 +306,12 @@ static bool event__window(const struct persistent_event *event, struct evlist *e
 	       !persistent_event__window(event, evlist, window) && window->newest;
 }
 
+static const char * const event_kinds[] = {
+	[PERSISTENT_SAMPLES]	= "",
+	[PERSISTENT_HALVES]	= " (user halves)",
+	[PERSISTENT_SIDEBAND]	= " (side-band)",
+};
+
 static void print_info(const struct persistent_session *s, struct evlist *evlist)
 {
 	printf("session %s, id %llu, owner %u\n", s->name, (unsigned long long)s->id, s->owner);
@@ -320,7 +326,7 @@ static void print_info(const struct persistent_session *s, struct evlist *evlist
 		if (event->cpu >= 0)
 			scnprintf(cpu, sizeof(cpu), "%d", event->cpu);
 		scnprintf(more, sizeof(more), "%s%s%s%s",
-			  persistent_event__is_sideband(event) ? " (side-band)" : "",
+			  event_kinds[persistent_event__kind(event)],
 			  event->cpu >= 0 && event->flags & PERF_PERSISTENT_INFO_TASK ?
 			  " (of tasks)" : "",
 			  event->flags & PERF_PERSISTENT_INFO_FILTER ? " (filter)" : "",
@@ -359,7 +365,10 @@ static void print_info_json(const struct persistent_session *s, struct evlist *e
 		json_writer__number(&w, "data_size", event->data_size);
 		json_writer__string(&w, "state",
 				    persistent__state_name(event->state, event->flags));
-		json_writer__bool(&w, "sideband", persistent_event__is_sideband(event));
+		json_writer__bool(&w, "sideband", persistent_event__kind(event) ==
+				  PERSISTENT_SIDEBAND);
+		json_writer__bool(&w, "halves", persistent_event__kind(event) ==
+				  PERSISTENT_HALVES);
 		json_writer__bool(&w, "task", event->cpu < 0 ||
 				  event->flags & PERF_PERSISTENT_INFO_TASK);
 		json_writer__bool(&w, "filter", event->flags & PERF_PERSISTENT_INFO_FILTER);

@@ -212,6 +212,17 @@ static inline void attr__copy_deferral(struct perf_event_attr *to,
 	to->__reserved_1 = from->__reserved_1 & ATTR_DEFERRAL;
 }
 
+/* User halves of call chains: no event is given them. */
+static inline bool attr__outputs_halves(const struct perf_event_attr *attr __maybe_unused)
+{
+	return false;
+}
+
+static inline void attr__set_halves(struct perf_event_attr *attr __maybe_unused,
+				    bool output __maybe_unused)
+{
+}
+
 /* The tool merges no call chains; @fn is given the halves that come after their samples. */
 #define perf_tool__set_deferred(tool, fn)	((void)(tool), (void)(fn))
 

@@ -5,6 +5,7 @@
  */
 #include "persistent.h"
 #include "../base-api.h"
+#include "../debug.h"
 #include "../evlist.h"
 #include "../evsel.h"
 #include "../trace-event.h"
@@ -129,6 +130,34 @@ void evlist__set_maps_of_session(struct evlist *evlist, struct perf_cpu_map *cpu
 	perf_evlist__set_maps(evlist__core(evlist), cpus, threads);
 }
 
+/**
+ * evlist__check_cpus - are all CPUs that the user has named online?
+ * @evlist: the events
+ *
+ * Linux 7.3 leaves out the CPUs of -C that are not. A session has each of them.
+ *
+ * Return: 0, or a negative errno; -EINVAL after an error message.
+ */
+int evlist__check_cpus(struct evlist *evlist)
+{
+	struct perf_cpu_map *online = perf_cpu_map__new_online_cpus();
+	struct perf_cpu cpu;
+	int idx, err = 0;
+
+	if (!online)
+		return -ENOMEM;
+	perf_cpu_map__for_each_cpu(cpu, idx, evlist__core(evlist)->user_requested_cpus) {
+		if (!perf_cpu_map__has(online, cpu)) {
+			pr_err("CPU %d is not online: bring it online, or leave it out of -C.\n",
+			       cpu.cpu);
+			err = -EINVAL;
+			break;
+		}
+	}
+	perf_cpu_map__put(online);
+	return err;
+}
+
 static int evlist__add_session(struct evlist *evlist, struct persistent_session *ps)
 {
 	struct perf_thread_map *threads = perf_thread_map__new_dummy();
@@ -140,11 +169,11 @@ static int evlist__add_session(struct evlist *evlist, struct persistent_session 
 		goto out;
 
 	/* The side-band event is the last one, as usual in perf: readers use the first. */
-	for (int sideband = 0; sideband < 2; sideband++) {
+	for (int kind = PERSISTENT_SAMPLES; kind <= PERSISTENT_SIDEBAND; kind++) {
 		for (int i = 0; i < ps->nr_events; i++) {
 			struct persistent_event *event = &ps->events[i];
 
-			if (persistent_event__is_sideband(event) == sideband &&
+			if ((int)persistent_event__kind(event) == kind &&
 			    !evlist__findnew_attr(evlist, &event->attr))
 				goto out;
 		}

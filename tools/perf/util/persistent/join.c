@@ -91,21 +91,15 @@ struct joiner {
 	enum join_stage			stage;
 };
 
-/*
- * Events that follow tasks follow them to any CPU. An older kernel does not tell them, but
- * perf lets those with a CPU inherit.
- */
-static bool event__is_of_cpu(const struct persistent_event *event)
+static bool is_sideband(const struct persistent_event *event)
 {
-	return event->cpu >= 0 && !event->attr.inherit &&
-	       !(event->flags & PERF_PERSISTENT_INFO_TASK);
+	return persistent_event__kind(event) == PERSISTENT_SIDEBAND;
 }
 
 /* Does an event tell that its CPU is one of the session? */
 static bool joiner__tells_cpu(const struct joiner *j, const struct persistent_event *event)
 {
-	return event__is_of_cpu(event) &&
-	       (!j->has_sideband || persistent_event__is_sideband(event));
+	return persistent_event__is_of_cpu(event) && (!j->has_sideband || is_sideband(event));
 }
 
 /* Compare without the fields that depend on how the events were opened */
@@ -128,7 +122,7 @@ static bool joiner__has_event(const struct joiner *j, int cpu, const struct perf
 	for (int i = 0; i < j->session->nr_events; i++) {
 		const struct persistent_event *event = &j->session->events[i];
 
-		if (event->cpu == cpu && event__is_of_cpu(event) &&
+		if (event->cpu == cpu && persistent_event__is_of_cpu(event) &&
 		    attr__is_like(&event->attr, attr))
 			return true;
 	}
@@ -139,20 +133,14 @@ static bool joiner__has_event(const struct joiner *j, int cpu, const struct perf
 static bool joiner__wants(const struct joiner *j, const struct persistent_event *event)
 {
 	/* Gone is one whose cgroup was removed. */
-	if (event->cpu != j->cpus[0] || !event__is_of_cpu(event) ||
+	if (event->cpu != j->cpus[0] || !persistent_event__is_of_cpu(event) ||
 	    event->state & PERF_PERSISTENT_STATE_GONE)
 		return false;
 
 	/* The side-band event of another CPU may have been made with another attr. */
-	if (persistent_event__is_sideband(event)) {
-		for (int i = 0; i < j->session->nr_events; i++) {
-			if (j->session->events[i].cpu == j->cpu &&
-			    joiner__tells_cpu(j, &j->session->events[i]) &&
-			    persistent_event__is_sideband(&j->session->events[i]))
-				return false;
-		}
-		return true;
-	}
+	if (persistent_event__kind(event) != PERSISTENT_SAMPLES)
+		return !persistent_session__has_kind(j->session, j->cpu,
+						     persistent_event__kind(event));
 
 	for (int i = 1; i < j->nr_cpus; i++) {
 		if (!joiner__has_event(j, j->cpus[i], &event->attr))
@@ -187,7 +175,7 @@ static void joiner__look(struct joiner *j)
 	const struct persistent_event *end = event + j->session->nr_events;
 
 	for (; event < end; event++)
-		j->has_sideband |= event__is_of_cpu(event) && persistent_event__is_sideband(event);
+		j->has_sideband |= persistent_event__is_of_cpu(event) && is_sideband(event);
 
 	for (event = j->session->events; event < end; event++) {
 		if (joiner__tells_cpu(j, event) && event->cpu != j->cpu &&
@@ -206,6 +194,15 @@ static int joiner__sharer(const struct joiner *j, const struct persistent_event 
 	return -1;
 }
 
+/* Halves that have the samples' buffer on the model have a small one where there are none. */
+static size_t size_of_own(const struct persistent_event *event)
+{
+	if (persistent_event__kind(event) == PERSISTENT_HALVES &&
+	    event->buffer_index != event->index)
+		return PERSISTENT_SIDEBAND_SIZE;
+	return event->data_size;
+}
+
 /* The buffer of those that share it on the model, or a new one of the same size */
 static int joiner__give_buffer(struct joiner *j, const struct persistent_event *event, int fd)
 {
@@ -216,12 +213,12 @@ static int joiner__give_buffer(struct joiner *j, const struct persistent_event *
 	if (!j->region && sharer >= 0)
 		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, sharer) ? -errno : 0;
 
-	j->memory += event->data_size + page_size;
+	j->memory += size_of_own(event) + page_size;
 	if (j->region)
 		return 0;
 
 	/* It stays mapped until the session has taken it over. */
-	j->maps[at] = mmap(NULL, event->data_size + page_size, PROT_READ, MAP_SHARED, fd, 0);
+	j->maps[at] = mmap(NULL, size_of_own(event) + page_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (j->maps[at] == MAP_FAILED) {
 		j->maps[at] = NULL;
 		return -errno;
@@ -257,12 +254,12 @@ static int joiner__open_all(struct joiner *j)
 	struct persistent_session *session = j->session;
 	int err;
 
-	/* Side-band last, see above. */
-	for (int sideband = 0; sideband < 2; sideband++) {
+	/* Side-band last, see above; samples first, as they own the buffer of the halves. */
+	for (int kind = PERSISTENT_SAMPLES; kind <= PERSISTENT_SIDEBAND; kind++) {
 		for (int i = 0; i < session->nr_events; i++) {
 			const struct persistent_event *event = &session->events[i];
 
-			if (persistent_event__is_sideband(event) != sideband ||
+			if ((int)persistent_event__kind(event) != kind ||
 			    !joiner__wants(j, event))
 				continue;
 
@@ -472,7 +469,7 @@ static int session__join_cpu(struct persistent_session *session, int cpu, bool n
 	*changed = j.nr_joined;
 	for (int i = 0; ready && i < session->nr_events; i++) {
 		if (j.maps[i])
-			munmap(j.maps[i], session->events[i].data_size + page_size);
+			munmap(j.maps[i], size_of_own(&session->events[i]) + page_size);
 		if (j.fds[i] >= 0)
 			close(j.fds[i]);
 	}

@@ -33,7 +33,7 @@ struct persistent_live {
 	struct persistent_session	*ps;
 	struct evlist			*evlist;
 	struct perf_snapshot_set	*set;
-	struct live_buffer		*buffers;	/* samples before side-band */
+	struct live_buffer		*buffers;	/* samples before the others */
 	int				nr_buffers;
 	u64				gap;
 };
@@ -54,7 +54,7 @@ static int live__map(struct persistent_live *live)
 			struct live_buffer *buf;
 
 			if (event->buffer_index != event->index ||
-			    persistent_event__is_sideband(event) != sideband)
+			    (persistent_event__kind(event) != PERSISTENT_SAMPLES) != sideband)
 				continue;
 
 			buf = &live->buffers[live->nr_buffers++];

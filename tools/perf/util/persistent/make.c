@@ -12,14 +12,22 @@
  *			buffer, the others are redirected into it
  *			(PERF_EVENT_IOC_SET_OUTPUT).
  *
+ * With --call-graph fp,defer, the user halves of call chains are records of their own, up
+ * to one for each entry into the kernel. In the side-band's buffer they would evict what
+ * names the samples, and themselves. A second dummy event writes them to the buffer of the
+ * samples, so both reach back to the same time. A task may return to user space on
+ * another CPU: where nothing is sampled, the halves have a small buffer. The kernel
+ * writes each half to all events that output halves, so a CPU has one of them, even if
+ * events with deferred call chains are added.
+ *
  * All events of a CPU share one sample buffer, so the window from the oldest to
  * the newest record is the same for all of them, and the memory does not depend on
  * their number. To give an event a window that others cannot shorten, create
  * another session, or add the event with --add: added events have buffers of their
  * own.
  *
- * The side-band is recorded on all CPUs, even if only some CPUs are sampled,
- * because tasks migrate.
+ * The side-band and the halves are recorded on all CPUs, even if only some CPUs are
+ * sampled, because tasks migrate.
  *
  * With --reserve, the kernel allocates the buffers in a reserved region, when an event joins
  * the session. They cannot be mapped before, and events cannot be redirected into them, so
@@ -83,6 +91,7 @@
  * @opts: options of perf record
  * @evlist: its events; the side-band event is the tracking event
  * @sideband: the side-band event
+ * @halves: the event that outputs the user halves of call chains, or NULL
  * @name: name of the session
  * @full_name: its name as the kernel has it, see name.c
  * @existing: the existing session of that name, or NULL
@@ -105,6 +114,7 @@ struct maker {
 	struct record_opts		*opts;
 	struct evlist			*evlist;
 	struct evsel			*sideband;
+	struct evsel			*halves;
 	const char			*name;
 	char				full_name[PERF_PERSISTENT_NAME_LEN];
 	struct persistent_session	*existing;
@@ -211,19 +221,8 @@ static void maker__choose_cgroup(struct maker *m)
 static bool maker__has_sideband(struct maker *m, int cpu)
 {
 	/* The kernel tells that an event follows a task, but not which. */
-	if (!m->add || m->tasks)
-		return false;
-
-	for (int i = 0; i < m->existing->nr_events; i++) {
-		const struct persistent_event *event = &m->existing->events[i];
-
-		/* An older kernel does not tell; if it is inherited, it is that of tasks. */
-		if (event->cpu == cpu && !event->attr.inherit &&
-		    !(event->flags & PERF_PERSISTENT_INFO_TASK) &&
-		    persistent_event__is_sideband(event))
-			return true;
-	}
-	return false;
+	return m->add && !m->tasks &&
+	       persistent_session__has_kind(m->existing, cpu, PERSISTENT_SIDEBAND);
 }
 
 static void maker__config_attr(struct maker *m, struct evsel *evsel)
@@ -241,6 +240,14 @@ static void maker__config_attr(struct maker *m, struct evsel *evsel)
 	attr->sample_type   &= ~PERF_SAMPLE_ID;
 	attr->read_format    = PERF_FORMAT_ID | PERF_FORMAT_LOST;
 
+	/*
+	 * The kernel looks for events that output halves among those with side-band. comm_exec
+	 * is side-band, and without comm nothing is written for it.
+	 */
+	attr__set_halves(attr, evsel == m->halves);
+	if (evsel == m->halves)
+		attr->comm_exec = 1;
+
 	if (!sideband)
 		return;
 
@@ -254,29 +261,22 @@ static void maker__config_attr(struct maker *m, struct evsel *evsel)
 	attr->build_id	= perf_can_record_build_id();
 }
 
-/* Linux 7.3 leaves out the CPUs of -C that are not online. A session has each of them. */
-static int maker__check_cpus(struct maker *m)
+/* After the other events are configured */
+static int maker__add_halves(struct maker *m)
 {
-	struct perf_cpu_map *online;
-	struct perf_cpu cpu;
-	int idx, err = 0;
+	bool defers = false;
+	struct evsel *evsel;
 
-	if (!m->opts->target.cpu_list)
+	evlist__for_each_entry(m->evlist, evsel)
+		defers |= evsel__defers_callchain(evsel);
+	if (!defers)
 		return 0;
 
-	online = perf_cpu_map__new_online_cpus();
-	if (!online)
+	m->halves = evlist__add_aux_dummy(m->evlist, /*system_wide=*/!m->tasks);
+	if (!m->halves)
 		return -ENOMEM;
-	perf_cpu_map__for_each_cpu(cpu, idx, evlist__core(m->evlist)->user_requested_cpus) {
-		if (!perf_cpu_map__has(online, cpu)) {
-			pr_err("CPU %d is not online: bring it online, or leave it out of -C.\n",
-			       cpu.cpu);
-			err = -EINVAL;
-			break;
-		}
-	}
-	perf_cpu_map__put(online);
-	return err;
+	evsel__config(m->halves, m->opts, &callchain_param);
+	return 0;
 }
 
 static int maker__config(struct maker *m)
@@ -302,7 +302,7 @@ static int maker__config(struct maker *m)
 			pr_err("No such CPUs: %s\n", opts->target.cpu_list);
 		return -EINVAL;
 	}
-	err = maker__check_cpus(m);
+	err = opts->target.cpu_list ? evlist__check_cpus(evlist) : 0;
 	if (err)
 		return err;
 
@@ -321,6 +321,9 @@ static int maker__config(struct maker *m)
 		return -EINVAL;
 
 	evlist__config(evlist, opts, &callchain_param);
+	err = maker__add_halves(m);
+	if (err)
+		return err;
 	evlist__for_each_entry(evlist, evsel)
 		maker__config_attr(m, evsel);
 	return 0;
@@ -425,6 +428,24 @@ static int maker__place(struct maker *m, struct evsel *evsel, int fd, int *outpu
 	return err;
 }
 
+/* @sample_fd: the event whose buffer the samples have, or -1 if nothing is sampled there */
+static int maker__place_halves(struct maker *m, struct perf_cpu cpu, int first, int nr_threads,
+			       int sample_fd)
+{
+	size_t size = sample_fd < 0 ? PERSISTENT_SIDEBAND_SIZE : m->sample_size;
+	int idx, err = 0;
+
+	/* perf has found out that the kernel does not defer them, when it opened the events. */
+	if (!m->halves || !attr__outputs_halves(&m->halves->core.attr) ||
+	    (m->add && persistent_session__has_kind(m->existing, cpu.cpu, PERSISTENT_HALVES)))
+		return 0;
+
+	idx = perf_cpu_map__idx(m->halves->core.cpus, cpu);
+	for (int thread = first; !err && idx >= 0 && thread < first + nr_threads; thread++)
+		err = maker__place(m, m->halves, FD(m->halves, idx, thread), &sample_fd, size);
+	return err;
+}
+
 /*
  * Buffers of one CPU, or of one thread on any CPU. They join the session in the order in
  * which they are created.
@@ -446,7 +467,7 @@ static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int first, i
 	m->nr_sideband += sideband_fd >= 0;
 
 	evlist__for_each_entry(m->evlist, evsel) {
-		if (evsel == m->sideband)
+		if (evsel == m->sideband || evsel == m->halves)
 			continue;
 
 		idx = perf_cpu_map__idx(evsel->core.cpus, cpu);
@@ -457,7 +478,7 @@ static int maker__prepare_one(struct maker *m, struct perf_cpu cpu, int first, i
 				return err;
 		}
 	}
-	return 0;
+	return maker__place_halves(m, cpu, first, nr_threads, sample_fd);
 }
 
 static int maker__prepare(struct maker *m)
@@ -744,7 +765,7 @@ static void maker__print(struct maker *m)
 	fprintf(stderr, "[ perf record: persistent session '%s' (id %llu): %s ", m->full_name,
 		(unsigned long long)m->id, m->add ? "added" : "recording");
 	evlist__for_each_entry(m->evlist, evsel) {
-		if (evsel == m->sideband)
+		if (evsel == m->sideband || evsel == m->halves)
 			continue;
 		fprintf(stderr, "%s%s", first ? "" : ", ", evsel__name(evsel));
 		first = false;

@@ -18,6 +18,18 @@ struct record_source;
 union perf_event;
 
 /**
+ * enum persistent_kind - what the records of an event are
+ * @PERSISTENT_SAMPLES: samples
+ * @PERSISTENT_HALVES: user halves of call chains, which come after their samples
+ * @PERSISTENT_SIDEBAND: what names the samples
+ */
+enum persistent_kind {
+	PERSISTENT_SAMPLES,
+	PERSISTENT_HALVES,
+	PERSISTENT_SIDEBAND,
+};
+
+/**
  * struct persistent_event - one event of a session on one CPU
  * @fd: consumer file descriptor, -1 if it was closed
  * @cpu: its CPU, -1 for an event that follows its task
@@ -42,6 +54,16 @@ struct persistent_event {
 	struct perf_event_attr	attr;
 	bool			left;
 };
+
+/*
+ * Does an event record whatever runs on its CPU? Events that follow tasks follow them to any
+ * CPU. An older kernel does not tell them, but perf lets those with a CPU inherit.
+ */
+static inline bool persistent_event__is_of_cpu(const struct persistent_event *event)
+{
+	return event->cpu >= 0 && !event->attr.inherit &&
+	       !(event->flags & PERF_PERSISTENT_INFO_TASK);
+}
 
 /**
  * struct persistent_session - a session, opened for reading
@@ -145,10 +167,13 @@ int persistent__thaw(const char *what, struct perf_persistent_session_info *info
 int persistent__join_cpus(const char *cpus, const char **names, int nr);
 void persistent_session__close(struct persistent_session *session);
 int persistent_event__open(u64 id, int cpu, u32 index, struct persistent_event *event);
-bool persistent_event__is_sideband(const struct persistent_event *event);
+enum persistent_kind persistent_event__kind(const struct persistent_event *event);
+bool persistent_session__has_kind(const struct persistent_session *session, int cpu,
+				  enum persistent_kind kind);
 char *persistent_event__cgroup(const struct persistent_event *event);
 
 struct evsel *evlist__find_attr(struct evlist *evlist, const struct perf_event_attr *attr);
+int evlist__check_cpus(struct evlist *evlist);
 void evlist__set_maps_of_session(struct evlist *evlist, struct perf_cpu_map *cpus,
 				 struct perf_thread_map *threads);
 struct evlist *persistent_session__new_evlist(struct persistent_session *ps);

@@ -2,10 +2,11 @@
 /*
  * The buffers of a persistent session that is read: map them, copy them, and let go of them
  *
- * Samples come before side-band, so that the side-band covers all samples. The session may
- * get events, and lose some, while it is read. Their buffers are added to those that are
- * mapped, and removed. A caller must not keep a pointer to a buffer across these calls. What
- * is added is copied behind all others, so that the side-band of the next pass covers it.
+ * Samples come before their user halves and the side-band, so that these cover all samples.
+ * The session may get events, and lose some, while it is read. Their buffers are added to
+ * those that are mapped, and removed. A caller must not keep a pointer to a buffer across
+ * these calls. What is added is copied behind all others, so that the side-band of the next
+ * pass covers it.
  */
 #include "reader.h"
 #include "persistent.h"
@@ -35,8 +36,8 @@ bool persistent_reader__wants(struct persistent_reader *r, const struct persiste
 {
 	struct perf_cpu cpu = { .cpu = event->cpu };
 
-	/* Tasks migrate: the side-band of other CPUs names samples of these. */
-	return !r->cpus || persistent_event__is_sideband(event) ||
+	/* Tasks migrate: other CPUs have the names and user halves of samples of these. */
+	return !r->cpus || persistent_event__kind(event) != PERSISTENT_SAMPLES ||
 	       perf_cpu_map__has(r->cpus, cpu);
 }
 
@@ -68,14 +69,14 @@ static int buffer__map(struct persistent_buffer *buf, const struct persistent_ev
 {
 	*buf = (struct persistent_buffer) {
 		.event	  = event,
-		.sideband = persistent_event__is_sideband(event),
+		.kind	  = persistent_event__kind(event),
 		.len	  = event->data_size + page_size,
 		.snap	  = perf_snapshot__new_fd(event->fd, event->cpu, event->data_size),
 	};
 	return buf->snap ? 0 : -errno;
 }
 
-/* Samples before side-band, in the order of @buffers. */
+/* In the order of @buffers */
 static struct perf_snapshot_set *make_set(const struct persistent_buffer *buffers, int nr)
 {
 	struct perf_snapshot_set *set = perf_snapshot_set__new();
@@ -100,16 +101,16 @@ static int reader__map_session(struct persistent_reader *r, const struct persist
 	if (!buffers)
 		return -ENOMEM;
 
-	for (int sideband = 0; sideband < 2; sideband++) {
+	for (int kind = PERSISTENT_SAMPLES; kind <= PERSISTENT_SIDEBAND; kind++) {
 		for (int i = 0; i < r->nr_buffers; i++) {
-			if (r->buffers[i].sideband == sideband)
+			if ((int)r->buffers[i].kind == kind)
 				buffers[nr++] = r->buffers[i];
 		}
 		for (int i = 0; i < ps->nr_events && !err; i++) {
 			const struct persistent_event *event = &ps->events[i];
 
 			if (event->buffer_index != event->index ||
-			    persistent_event__is_sideband(event) != sideband ||
+			    (int)persistent_event__kind(event) != kind ||
 			    !persistent_reader__wants(r, event))
 				continue;
 
@@ -152,7 +153,7 @@ int persistent_reader__map(struct persistent_reader *r)
 	if (err)
 		return err;
 	/* They come first. */
-	if (!r->nr_buffers || r->buffers[0].sideband) {
+	if (!r->nr_buffers || r->buffers[0].kind != PERSISTENT_SAMPLES) {
 		reader__say(r, "Session '%s' has no events%s%s: see perf ctl -i %s.\n",
 			    r->ps->name, r->cpus ? " on CPUs " : "",
 			    r->cpus ? r->opts->target.cpu_list : "", r->ps->name);
@@ -320,7 +321,7 @@ int persistent_reader__take(struct persistent_reader *r, unsigned int flags)
 		buf->err = perf_snapshot__info(buf->snap)->err;
 		if (buf->err)
 			last_err = buf->err;
-		else if (!buf->sideband)
+		else if (buf->kind == PERSISTENT_SAMPLES)
 			nr_read++;
 		if (buf->err && buf->err != before)
 			say_error(r, buf->event, "read", buf->err);

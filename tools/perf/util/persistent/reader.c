@@ -107,9 +107,11 @@ static void reader__find_windows(struct persistent_reader *r)
 			snapshot_cover__add(&buf->cover, &cover);
 		else
 			buf->cover = cover;
-		if (buf->sideband && cover.err)
+		if (buf->kind != PERSISTENT_SIDEBAND)
+			continue;
+		if (cover.err)
 			r->complete_since = -1ULL;
-		else if (buf->sideband && cover.wrapped)
+		else if (cover.wrapped)
 			r->complete_since = max(r->complete_since, buf->cover.oldest);
 	}
 }

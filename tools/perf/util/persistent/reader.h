@@ -23,7 +23,7 @@ struct record_opts;
  * @event: the event that owns it
  * @len: its size, with its header page
  * @snap: copies of it
- * @sideband: it holds no samples
+ * @kind: what it holds; samples may share it with their halves
  * @nr_records: number of its records that were passed to put()
  * @err: result of the last copy
  * @cover: times and losses of the copies of all passes
@@ -32,7 +32,7 @@ struct persistent_buffer {
 	const struct persistent_event	*event;
 	size_t				len;
 	struct perf_snapshot		*snap;
-	bool				sideband;
+	enum persistent_kind		kind;
 	u64				nr_records;
 	int				err;
 	struct snapshot_cover		cover;
@@ -54,7 +54,7 @@ struct persistent_buffer {
  * @evlist: the session's events, which become perf record's
  * @cpus: the CPUs whose samples are wanted
  * @set: the snapshots of all buffers
- * @buffers: the buffers to read, samples before side-band
+ * @buffers: the buffers to read, samples, halves, side-band
  * @nr_buffers: number of them
  * @chunk: records on their way to @put
  * @samples: number of samples that were passed to @put

@@ -177,7 +177,12 @@ static void reader__remove_file(struct persistent_reader *r)
 static void buffer__print(const struct persistent_buffer *buf)
 {
 	const struct snapshot_cover *cover = &buf->cover;
-	const char *kind = buf->sideband ? "side-band" : "samples";
+	static const char * const kinds[] = {
+		[PERSISTENT_SAMPLES]	= "samples",
+		[PERSISTENT_HALVES]	= "user halves",
+		[PERSISTENT_SIDEBAND]	= "side-band",
+	};
+	const char *kind = kinds[buf->kind];
 	char where[32], text[256];
 
 	if (buf->event->cpu < 0)
@@ -215,7 +220,7 @@ static void buffer__print(const struct persistent_buffer *buf)
 static void reader__print(struct persistent_reader *r)
 {
 	for (int i = 0; i < r->nr_buffers; i++) {
-		if (!r->buffers[i].sideband || verbose > 0)
+		if (r->buffers[i].kind == PERSISTENT_SAMPLES || verbose > 0)
 			buffer__print(&r->buffers[i]);
 	}
 	fprintf(stderr, "[ perf record: Captured and wrote %.3f MB %s (%llu samples, %llu lost%s)",

@@ -19,6 +19,7 @@
  * this is interrupted, the session can still be found by its first event.
  */
 #include "persistent.h"
+#include "../base-api.h"
 #include "../cpumap.h"
 #include "../debug.h"
 #include "../rlimit.h"
@@ -324,12 +325,37 @@ out_nomem:
 	return -ENOMEM;
 }
 
-bool persistent_event__is_sideband(const struct persistent_event *event)
+enum persistent_kind persistent_event__kind(const struct persistent_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
 
-	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY &&
-	       (attr->mmap || attr->mmap2 || attr->comm || attr->task);
+	if (attr->type != PERF_TYPE_SOFTWARE || attr->config != PERF_COUNT_SW_DUMMY)
+		return PERSISTENT_SAMPLES;
+	if (attr->mmap || attr->mmap2 || attr->comm || attr->task)
+		return PERSISTENT_SIDEBAND;
+	return attr__outputs_halves(attr) ? PERSISTENT_HALVES : PERSISTENT_SAMPLES;
+}
+
+/**
+ * persistent_session__has_kind - are such records of all tasks on a CPU written?
+ * @session: the session
+ * @cpu: the CPU
+ * @kind: what records
+ */
+bool persistent_session__has_kind(const struct persistent_session *session, int cpu,
+				  enum persistent_kind kind)
+{
+	for (int i = 0; i < session->nr_events; i++) {
+		const struct persistent_event *event = &session->events[i];
+
+		if (event->cpu != cpu || !persistent_event__is_of_cpu(event))
+			continue;
+		/* An event of another program may sample as well. */
+		if (persistent_event__kind(event) == kind ||
+		    (kind == PERSISTENT_HALVES && attr__outputs_halves(&event->attr)))
+			return true;
+	}
+	return false;
 }
 
 static bool is_c1(unsigned char c)

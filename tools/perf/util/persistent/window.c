@@ -248,7 +248,8 @@ int persistent_session__window(struct persistent_session *ps, struct evlist *evl
 	for (int i = 0; !err && i < ps->nr_events; i++) {
 		const struct persistent_event *event = &ps->events[i];
 
-		if (event->buffer_index != event->index || persistent_event__is_sideband(event))
+		if (event->buffer_index != event->index ||
+		    persistent_event__kind(event) != PERSISTENT_SAMPLES)
 			continue;
 
 		err = persistent_event__window(event, evlist, &one);
@@ -291,7 +292,7 @@ static int window_of_buffers(u64 id, const struct perf_persistent_entry *entries
 		err = persistent_event__open(id, entries[i].cpu, entries[i].index, &event);
 		if (err)
 			break;
-		if (!persistent_event__is_sideband(&event)) {
+		if (persistent_event__kind(&event) == PERSISTENT_SAMPLES) {
 			if (!evlist)
 				evlist = persistent_entries__new_evlist(entries, nr,
 									event.attr.sample_id_all);

@@ -170,10 +170,11 @@ static int put_pass(struct session_source *s)
 		if (buf->err)
 			continue;
 		if (info->gap)
-			flight_store__missed(store_of(s), info->gap, buf->sideband);
-		if (buf->sideband && (info->len || info->gap))
+			flight_store__missed(store_of(s), info->gap,
+					     buf->kind == PERSISTENT_SIDEBAND);
+		if (buf->kind == PERSISTENT_SIDEBAND && (info->len || info->gap))
 			store_of(s)->sideband_news++;
-		if (!buf->sideband && info->way != PERF_SNAPSHOT_NONE)
+		if (buf->kind == PERSISTENT_SAMPLES && info->way != PERF_SNAPSHOT_NONE)
 			flight_store__cover(store_of(s), buf->event->cpu,
 					    perf_snapshot__way_name(info->way), info->gap);
 	}
@@ -420,7 +421,7 @@ static int read_sideband(struct session_source *s)
 	if (persistent_reader__take(&s->reader, PERF_SNAPSHOT_INCREMENTAL))
 		return 0;
 	for (int i = 0; i < s->reader.nr_buffers; i++) {
-		if (!s->reader.buffers[i].sideband)
+		if (s->reader.buffers[i].kind != PERSISTENT_SIDEBAND)
 			perf_snapshot__release(s->reader.buffers[i].snap);
 	}
 	s->round_goes_on = true;
