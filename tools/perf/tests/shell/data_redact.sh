@@ -195,6 +195,38 @@ test_reading()
 	rm r s before after text latency-[rs]
 }
 
+# forks FILE: the names of both tasks
+forks()
+{
+	script perf "$1" event,trace |
+		sed -nE 's/.*fork: +parent_comm=(.*) parent_pid=(.*) child_comm=(.*) child_pid=(.*)/\1|\3/p'
+}
+
+# The name of a task is one, in a field of a fixed size or of any.
+test_comms()
+{
+	local first second
+
+	recording make-comms d
+	copies -q -i d -o e
+	tells "" e
+	forks e >text
+	first=$(comms e)
+	second=$(script perf e event,trace | sed -nE 's/.* next_comm=(t-\S+) .*/\1/p')
+	[ "$(sed -n '1,2p' text | xargs)" = "$first|$second swapper/0|" ] ||
+		fail "names: $(cat text)"
+	sed -n 3p text | grep -qxE 't-[a-z2-7]{12}\|t-[a-z2-7]{12}' || fail "long: $(cat text)"
+	[ "$(sed -n '4,5p;7p;10p' text | xargs)" = '| | | |' ] || fail "outside: $(cat text)"
+	sed -n 11p text | grep -qE '\|$' || fail "a sample that ends: $(cat text)"
+	[ "$(wc -l <text)" = 11 ] || fail "samples: $(cat text)"
+	copies -qf --keep comm -i d -o e
+	forks e >text
+	[ "$(sed -n '1,2p' text | xargs)" = 'hush-a|hush-b swapper/0|' ] ||
+		fail "names that are kept: $(cat text)"
+	tells "$(printf '%s\n' hush hush-a hush-b)" e
+	rm d e text
+}
+
 # What users define has no field that is known, whatever it is called.
 test_probes()
 {
@@ -237,7 +269,7 @@ test_deferred()
 test_keep()
 {
 	copies -q --keep comm -i a -o k
-	tells "$(printf '%s\n' 'hush-0' 'hush-1' 'hush-a' 'hush-comm' 'hush-prev' \
+	tells "$(printf '%s\n' 'hush-0' 'hush-1' 'hush-a' 'hush-comm' 'hush-prev' 'hush-rename' \
 		'  "trigger_comm": "hush-comm",' | sort -u)" k k.json
 	copies -qf --keep files -i a -o k
 	tells "$(printf '%s\n' '/lib/modules/6.12-hush/hush.ko' '/usr/bin/hush-build-id' \
@@ -606,6 +638,7 @@ test_help()
 test_secrets
 test_tokens
 test_reading
+test_comms
 test_probes
 test_chains
 test_deferred

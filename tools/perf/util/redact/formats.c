@@ -227,6 +227,7 @@ static bool is_as_known(const struct declared *d)
 		return is_of_chars && field->size == COMM_SIZE;
 	case REDACT_HOW_LETTERS:
 		return is_of_chars && field->size && field->size <= LETTERS_MAX;
+	case REDACT_HOW_COMM_TEXT:
 	case REDACT_HOW_FILE:
 	case REDACT_HOW_DEVICE:
 		return d->is_dynamic && !d->is_array;
@@ -293,6 +294,8 @@ static bool parse_field(struct input line, const char *known, struct declared *d
 	d->field.offset = offset;
 	d->field.size = size;
 	d->field.how = redact_known__how(known, d->name);
+	if (d->field.how == REDACT_HOW_COMM && d->is_dynamic)
+		d->field.how = REDACT_HOW_COMM_TEXT;
 	return is_as_known(d);
 }
 
@@ -433,6 +436,7 @@ static void put_conversion(const struct declared *d, struct input print, FILE *f
 		fprintf(f, "%s%s=%%s", before, name);
 		fprintf(args, ", REC->%s", name);
 		break;
+	case REDACT_HOW_COMM_TEXT:
 	case REDACT_HOW_FILE:
 	case REDACT_HOW_DEVICE:
 		fprintf(f, "%s%s=%%s", before, name);

@@ -17,6 +17,7 @@ struct redact_words;
  * @REDACT_HOW_STATE: the same, with letters for its bits in the format
  * @REDACT_HOW_ADDRESS: an address, becomes a number
  * @REDACT_HOW_COMM: name of a task
+ * @REDACT_HOW_COMM_TEXT: the same, of variable size
  * @REDACT_HOW_LETTERS: letters of the kernel, such as RWS, stay
  * @REDACT_HOW_FILE: name of a file, of variable size
  * @REDACT_HOW_DEVICE: name that a driver has given, of variable size
@@ -28,6 +29,7 @@ enum redact_how {
 	REDACT_HOW_STATE,
 	REDACT_HOW_ADDRESS,
 	REDACT_HOW_COMM,
+	REDACT_HOW_COMM_TEXT,
 	REDACT_HOW_LETTERS,
 	REDACT_HOW_FILE,
 	REDACT_HOW_DEVICE,

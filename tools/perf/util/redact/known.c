@@ -12,7 +12,7 @@
  *	n	a number of 1, 2, 4 or 8 bytes, which stays
  *	s	the same, whose bits have letters: the state of a task
  *	a	the address of a lock, or a place on a disk: equal ones stay equal
- *	c	char[16], the name of a task
+ *	c	char[16], the name of a task; or __data_loc char[], as newer kernels have it
  *	l	letters that the kernel puts together, such as RWS
  *	f	__data_loc char[], the name of a file
  *	d	__data_loc char[], the name that a driver has given

@@ -72,10 +72,21 @@ static const char *find_text(const struct raw *raw, const struct redact_field *f
 	return offset <= raw->in_size && *len <= raw->in_size - offset ? raw->in + offset : NULL;
 }
 
+static enum redact_kind kind_of(const struct redact_field *field)
+{
+	switch (field->how) {
+	case REDACT_HOW_COMM_TEXT:
+		return REDACT_COMM;
+	case REDACT_HOW_FILE:
+		return REDACT_FILE;
+	default:
+		return REDACT_DEVICE;
+	}
+}
+
 /* Return: false if there is no room. */
 static bool put_text(struct raw *raw, const struct redact_field *field, bool is_there)
 {
-	enum redact_kind kind = field->how == REDACT_HOW_FILE ? REDACT_FILE : REDACT_DEVICE;
 	const char *from = NULL;
 	char text[REDACT_TEXT_MAX] = "";
 	size_t len = 0, offset = raw->end, size;
@@ -84,7 +95,7 @@ static bool put_text(struct raw *raw, const struct redact_field *field, bool is_
 	if (is_there)
 		from = find_text(raw, field, &len);
 	if (from)
-		len = redact_words__put(raw->w, kind, from, len, text);
+		len = redact_words__put(raw->w, kind_of(field), from, len, text);
 	else
 		len = 0;
 	size = PERF_ALIGN(len + 1, TEXT_ALIGNMENT);
@@ -131,6 +142,7 @@ size_t redact_format__put(const struct redact_format *format, const struct redac
 		bool is_there = (size_t)field->offset + field->size <= size;
 
 		switch (field->how) {
+		case REDACT_HOW_COMM_TEXT:
 		case REDACT_HOW_FILE:
 		case REDACT_HOW_DEVICE:
 			if (!put_text(&raw, field, is_there))

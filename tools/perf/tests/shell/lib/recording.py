@@ -9,6 +9,7 @@ format of a recording has room for it: so what a copy tells is found by a search
   make-readable FILE   its records and features that every perf can read
   make-words FILE      call chains with words of memory in them, for all of perf
   make-deferred FILE   a call chain whose user half is in a record of its own, and a broken one
+  make-comms FILE      names of tasks in fields of both kinds, also out of place
   make-collisions FILE an event with ids that a simple hash table puts at one place
   make-old FILE        of events without PERF_SAMPLE_IDENTIFIER and sample_id_all
   make-compressed FILE, make-compressed2 FILE
@@ -158,7 +159,7 @@ def format_of(name, number, fields, print_fmt='""'):
     return '\n'.join(lines + ['', 'print fmt: ' + print_fmt, '']).encode()
 
 
-SWITCH, PROBE, OPEN, EXEC, WAKEUP, WAKING, SYSCALL, HUSHED, REL, EPROBE = range(100, 110)
+SWITCH, PROBE, OPEN, EXEC, WAKEUP, WAKING, SYSCALL, HUSHED, REL, EPROBE, FORK = range(100, 111)
 SYSTEMS = {
     'sched': [
         ('sched_switch', SWITCH, [
@@ -173,6 +174,11 @@ SYSTEMS = {
         ('sched_process_exec', EXEC, [
             ('__data_loc char[] filename', 8, 4), ('pid_t pid', 12, 4),
             ('pid_t old_pid', 16, 4)], '"%s %d", __get_str(filename), REC->pid'),
+        # As Linux 7.3 has it
+        ('sched_process_fork', FORK, [
+            ('__data_loc char[] parent_comm', 8, 4), ('pid_t parent_pid', 12, 4),
+            ('__data_loc char[] child_comm', 16, 4), ('pid_t child_pid', 20, 4)],
+         '"comm=%s pid=%d", __get_str(parent_comm), REC->parent_pid'),
         # Names that are known, of what is not a name of a task and no number
         ('sched_wakeup', WAKEUP, [('u8 comm[16]', 8, 16), ('u8 pid[8]', 24, 8),
                                   ('long long prio[2]', 32, 16), ('u8 target_cpu[4]', 48, 4)]),
@@ -211,6 +217,13 @@ def switch_raw(prev, pid, following, next_pid, state=1):
 def exec_raw(path):
     name = path.encode() + b'\0'
     return raw_of(EXEC, struct.pack('<Iii', len(name) << 16 | 20, 10, 10) + name)
+
+
+def fork_raw(parent, child):
+    names = parent.encode() + b'\0', child.encode() + b'\0'
+    return raw_of(FORK, struct.pack('<IiIi', len(names[0]) << 16 | 24, 10,
+                                    len(names[1]) << 16 | 24 + len(names[0]), 12) +
+                  b''.join(names))
 
 
 def sized(data):
@@ -533,6 +546,24 @@ def make_newer(path):
         f.write(recording([e], record(300, hush('newer', 40)) * 3, []))
 
 
+def make_comms(path):
+    events = [Event(TRACEPOINT, SWITCH, COMMON | RAW, 1), Event(TRACEPOINT, FORK, COMMON | RAW, 2)]
+    switch, fork = events
+    records = switch.record(3, struct.pack('<ii', 10, 10) + text('hush-a')) + \
+        switch.sample(1000, switch_raw('hush-a', 10, 'hush-b', 12))
+    for i, names in enumerate((('hush-a', 'hush-b'), ('swapper/0', ''),
+                               ('hush-longer-than-a-name', 600 * 'hush'))):
+        records += fork.sample(2000 + i, fork_raw(*names))
+    # Outside, longer than the data, without an end, in front of the data, in another field
+    for where in (0xffff0018, 0x0010fff0, 0x00040018, 0x00200018, 0x00100000, 0x00040008, 0):
+        records += fork.sample(3000, raw_of(FORK, struct.pack('<IiIi', where, 10, where, 12) +
+                                            b'hush'))
+    # Of a sample that ends before the second name
+    records += fork.sample(4000, raw_of(FORK, struct.pack('<Ii', 4 << 16 | 8, 10)))
+    with open(path, 'wb') as f:
+        f.write(recording(events, records, (1, 2)))
+
+
 def make_collisions(path):
     """Times the usual odd factor, they are small numbers."""
     inverse = pow(0x9e3779b97f4a7c15, -1, 2 ** 64)
@@ -573,6 +604,8 @@ def main():
         make_newer(path)
     elif command == 'make-collisions':
         make_collisions(path)
+    elif command == 'make-comms':
+        make_comms(path)
     elif command == 'make-deferred':
         make_deferred(path)
     elif command == 'make-words':
