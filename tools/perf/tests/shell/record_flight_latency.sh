@@ -4,7 +4,8 @@
 #
 # For each kind a wait that it is hit by, and others that it must not be hit by: too short, or
 # of another task. It is hit while the wait lasts, once. FLIGHT_TIMES: how often, see
-# lib/flight_hits.sh. FLIGHT_IRQOFF=only: interrupts that are off, alone.
+# lib/flight_hits.sh. FLIGHT_IRQOFF=only: interrupts that are off, alone. FLIGHT_SKIPS=only: a
+# kernel that skips BPF programs at system calls, alone.
 set -euo pipefail
 # shellcheck source=lib/persistent.sh
 . "$(dirname "$0")/lib/persistent.sh"
@@ -153,6 +154,87 @@ in_a_syscall()
 	end 1
 }
 
+# The recorder has not seen when it entered the call.
+from_before()
+{
+	[ "${FLIGHT_QUIET-}" != only ] || return 0
+	: >"$TMP/said"
+	echo "fsync 60" >"$TMP/control"
+	python3 "$FLIGHT_LIB/waits.py" victim fsync "$TMP/disk/slow/before" &
+	victim=$!
+	wait_for in_call $victim 74 82
+	start before 'syscall/name=fsync,over=500ms,comm=victim/'
+	hit syscall
+	grep -qE "\"victim \($victim\) is in fsync: at least [0-9]+ us, over 500000 us\"" "$DUMP.json"
+	rm "$TMP/control"
+	wait $victim
+	sleep 1
+	end 1
+}
+
+# in_call PID NUMBER...: the task is in one of these system calls
+in_call()
+{
+	local number rest
+
+	read -r number rest <"/proc/$1/syscall" && [[ " ${*:2} " == *" $number "* ]]
+}
+
+# A task whose end of a call was not seen. The trigger takes the one of execve() for that of
+# another call, if the program is for i386.
+has_left()
+{
+	start left 'syscall/name=execve,over=300ms,comm=victim/'
+	python3 "$FLIGHT_LIB/waits.py" before exec32 "$TMP/victim" &
+	victim=$!
+	# 29 is pause() there.
+	wait_for in_call $victim 29
+	[ "$(cat "/proc/$victim/comm")" = victim ]
+	sleep 1
+	quiet
+	kill $victim
+	wait $victim || true
+	end 0
+}
+
+runs_32_bit()
+{
+	[ "$(uname -m)" = x86_64 ] || return 1
+	timeout 2 python3 "$FLIGHT_LIB/waits.py" before exec32 "$TMP/victim" 2>/dev/null
+	[ $? = 124 ]
+}
+
+# Tasks that are preempted in the programs, which then are skipped for the others of this CPU. A
+# call whose end was skipped is no hit, and one whose beginning was skipped is one.
+are_skipped()
+{
+	local cpu others=() i
+
+	cpu=$(($(nproc) - 1))
+	start skips 'syscall/name=fsync,over=1s,comm=victim/'
+	for i in 1 2 3; do
+		taskset -c "$cpu" python3 "$FLIGHT_LIB/waits.py" idle getpid &
+		others+=($!)
+	done
+	taskset -c "$cpu" python3 "$FLIGHT_LIB/waits.py" other fsync "$TMP/disk/slow/loop" 100000 &
+	others+=($!)
+	printf '%s\n' "${others[@]}" >>"$TMP/recorders"
+	taskset -c "$cpu" python3 "$FLIGHT_LIB/waits.py" victim fsync "$TMP/disk/slow/skips" 15 1.6
+	quiet
+	: >"$TMP/said"
+	kill "${others[3]}"
+	wait "${others[3]}" || true
+	echo "fsync 60" >"$TMP/control"
+	taskset -c "$cpu" python3 "$FLIGHT_LIB/waits.py" victim fsync "$TMP/disk/slow/held" &
+	victim=$!
+	hit_victim syscall 'is in fsync' 1000000
+	grep -E '"reason": ".* skipped: [1-9][0-9]*",$' "$DUMP.json"
+	rm "$TMP/control"
+	kill "${others[@]:0:3}"
+	wait $victim
+	end 1
+}
+
 # Waits that end before a walk sees them are hits, too. Their number is exact.
 counts_a_storm()
 {
@@ -259,6 +341,11 @@ if ! perf version --build-options 2>/dev/null | grep -q 'bpf_skeletons: \[ on'; 
 	leave_out "waits" "this perf was built without BPF skeletons"
 	check "without BPF skeletons" fails_somehow 'was built without BPF skeletons' \
 		perf record "${M[@]}" -o "$TMP/q" --trigger latency/runq,over=1s/ -- true
+elif [ "${FLIGHT_SKIPS-}" = only ]; then
+	mount_slow
+	check "programs are skipped" again are_skipped
+	persistent_end
+	exit
 elif [ "${FLIGHT_IRQOFF-}" = only ]; then
 	check_irqoff
 	[ ! -e "$TMP/figures" ] || cat "$TMP/figures"
@@ -274,6 +361,12 @@ else
 	check "latency/offcpu/" again off_the_cpu
 	check "latency/offcpu,cgroup=/" again in_a_cgroup
 	check "syscall/name=fsync/" again in_a_syscall
+	check "a call from before" again from_before
+	if runs_32_bit; then
+		check "a call that was left" again has_left
+	else
+		leave_out "a call that was left" "this kernel runs no program for i386"
+	fi
 	check "a storm is counted" counts_a_storm
 	check "the recorder is left out" leaves_itself_out
 	check "not as root" needs_permission

@@ -71,7 +71,7 @@ static __always_inline struct flight_hit *begin_hit(__u64 value, bool waits)
 	hit->value = value;
 	hit->cpu = bpf_get_smp_processor_id();
 	hit->waits = waits;
-	hit->reserved = 0;
+	hit->at_least = 0;
 	return hit;
 }
 

@@ -17,6 +17,7 @@
  * @pid: the task, in the initial pid namespace
  * @cpu: the CPU on which it was detected
  * @waits: it is not over
+ * @at_least: what was measured began before @value tells
  * @comm: the name of the task
  */
 struct flight_hit {
@@ -26,7 +27,7 @@ struct flight_hit {
 	__u32	pid;
 	__u32	cpu;
 	__u32	waits;
-	__u32	reserved;
+	__u32	at_least;
 	char	comm[FLIGHT_COMM_LEN];
 };
 

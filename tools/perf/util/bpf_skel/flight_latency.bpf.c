@@ -22,7 +22,16 @@
  *
  *	syscall	syscall_enter(), syscall_exit(): the time of the entry is kept for a task that
  *		calls this system call.
- *		syscall_walk(): all tasks.
+ *		syscall_walk(): all tasks. The registers that a task has entered the kernel with
+ *		say whether it is in the call.
+ *
+ * Programs at system calls are not run each time. On Linux 7.3 they can be preempted if RCU can
+ * (CONFIG_PREEMPT_RCU). Then the kernel skips them for all other tasks on this CPU until they
+ * have run to their end. So a time can be kept of a call that the task has left, and none of a
+ * call that it is in. syscall_walk() drops the first. For the second it keeps the time of the
+ * walk, and what is told of this call is "at least". If both the end of a call and the beginning
+ * of the next one are skipped, and no walk finds the task between them, the two count as one. The
+ * recorder tells how often its programs were skipped.
  *
  * The clock of the scheduler is that of the run queue of this CPU, which was read at the latest
  * when the task that runs here was switched to, or by the last tick. A clock that is late makes
@@ -39,6 +48,9 @@
 
 #define PF_KTHREAD	0x00200000
 #define TS_COMPAT	0x0002
+
+/* -ENOSYS */
+#define NO_RESULT	(-38)
 
 /* Tasks on the run queues of one CPU that a walk looks at */
 #define MAX_QUEUED	65536
@@ -73,6 +85,7 @@ struct task_struct___flight {
 	unsigned int flags;
 	unsigned int on_cpu;
 	int exit_state;
+	unsigned int ptrace;
 	pid_t pid;
 	pid_t tgid;
 	u64 start_time;
@@ -99,9 +112,13 @@ struct bpf_iter__task___flight {
 	struct task_struct *task;
 } __attribute__((preserve_access_index));
 
-/* Where a system call's number is when it returns */
+/*
+ * Where a system call's number is until the task enters the kernel again. On x86, @ax is -ENOSYS
+ * until there is a result.
+ */
 struct pt_regs___x86 {
 	unsigned long orig_ax;
+	unsigned long ax;
 } __attribute__((preserve_access_index));
 
 struct pt_regs___arm64 {
@@ -117,12 +134,14 @@ extern void bpf_task_release(struct task_struct *p) __ksym;
  * @arrival: when it had got the CPU from which
  * @departure: it was switched at this time, after more than @grain
  * @entry: when it has entered the system call, or 0
+ * @found: an @entry that is later than that: of the walk that found the task in the call
  * @claimed: the beginning of its last wait that was a hit
  */
 struct seen {
 	__u64	arrival;
 	__u64	departure;
 	__u64	entry;
+	__u64	found;
 	__u64	claimed;
 };
 
@@ -231,8 +250,9 @@ static __always_inline bool claim(struct task_struct *task, __u64 wait)
 	       __sync_val_compare_and_swap(&s->claimed, claimed, wait) == claimed;
 }
 
-/* @wait: when it has begun, on any clock */
-static __always_inline int hit(struct task_struct *task, __u64 wait, __u64 value, bool waits)
+/* @wait: when it has begun, on any clock; @at_least: or before */
+static __always_inline int hit_since(struct task_struct *task, __u64 wait, __u64 value, bool waits,
+				     bool at_least)
 {
 	struct flight_hit *h;
 
@@ -241,11 +261,17 @@ static __always_inline int hit(struct task_struct *task, __u64 wait, __u64 value
 	h = begin_hit(value, waits);
 	if (!h)
 		return 0;
+	h->at_least = at_least;
 	h->pid = BPF_CORE_READ(task, pid);
 	h->cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	BPF_CORE_READ_STR_INTO(&h->comm, task, comm);
 	bpf_ringbuf_submit(h, 0);
 	return 0;
+}
+
+static __always_inline int hit(struct task_struct *task, __u64 wait, __u64 value, bool waits)
+{
+	return hit_since(task, wait, value, waits, /*at_least=*/false);
 }
 
 SEC("tp_btf/sched_switch")
@@ -439,27 +465,74 @@ int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 	entry = s->entry;
 	s->entry = 0;
 	value = bpf_ktime_get_ns() - entry;
-	return value < over ? 0 : hit(task, entry, value, /*waits=*/false);
+	if (value < over)
+		return 0;
+	return hit_since(task, entry, value, /*waits=*/false, s->found == entry);
 }
 
+static __always_inline bool knows_number(void)
+{
+	return bpf_core_field_exists(struct pt_regs___x86, orig_ax) ||
+	       bpf_core_field_exists(struct pt_regs___arm64, syscallno);
+}
+
+/*
+ * Of a task whose last system call is this one: it has not left it. arm64 does not tell: a task
+ * that runs may have left, until an interrupt. So it is on x86 if the result is -ENOSYS.
+ */
+static __always_inline bool is_inside(struct pt_regs *regs)
+{
+	return !bpf_core_field_exists(struct pt_regs___x86, ax) ||
+	       (__s32)BPF_CORE_READ((struct pt_regs___x86 *)regs, ax) == NO_RESULT;
+}
+
+/*
+ * The task is in the call, and when it has entered it was not seen. A tracer can hold a task
+ * before the call begins.
+ */
+static __always_inline int find_call(struct task_struct *task)
+{
+	struct task_struct___flight *t = (void *)task;
+	struct seen *s;
+	__u64 now;
+
+	if (t->on_cpu || t->ptrace || !knows_number() || !is_watched(task))
+		return 0;
+	s = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s)
+		return 0;
+	now = bpf_ktime_get_ns();
+	s->found = now;
+	__sync_val_compare_and_swap(&s->entry, 0, now);
+	return 0;
+}
+
+/* Whoever has another number in these registers has returned to user space since the call. */
 SEC("iter/task")
 int syscall_walk(struct bpf_iter__task___flight *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct task_struct___flight *t = (void *)task;
+	struct pt_regs *regs;
 	__u64 entry, value;
 	struct seen *s;
 
-	if (!task)
+	if (!task || t->exit_state)
 		return 0;
 	s = bpf_task_storage_get(&tasks, task, 0, 0);
-	if (!s)
-		return 0;
-	entry = s->entry;
-	if (!entry || t->exit_state)
-		return 0;
+	entry = s ? s->entry : 0;
 	value = bpf_ktime_get_ns() - entry;
+	regs = (void *)bpf_task_pt_regs(task);
+	if (is_other_syscall(regs) || is_compat(task)) {
+		if (s && entry)
+			__sync_val_compare_and_swap(&s->entry, entry, 0);
+		return 0;
+	}
+	if (!is_inside(regs))
+		return 0;
+	if (!s || !entry)
+		return find_call(task);
 	if ((__s64)value < (__s64)over)
 		return 0;
-	return hit(task, entry, value, /*waits=*/true);
+	return hit_since(task, entry, value, /*waits=*/true, s->found == entry);
 }

@@ -437,15 +437,37 @@ static int put_wait(const struct flight_watch *w, const struct flight_hit *h, ch
 	}
 }
 
+static u64 skips_of(const struct bpf_program *prog)
+{
+	struct bpf_prog_info info = {};
+	u32 size = sizeof(info);
+
+	return bpf_prog_get_info_by_fd(bpf_program__fd(prog), &info, &size) ? 0 :
+	       info.recursion_misses;
+}
+
+/* How often the kernel has not run a program at a system call, as it could not be run twice */
+static u64 skips(const struct flight_watch *w)
+{
+	const struct flight_latency_bpf *skel = w->bpf->latency;
+
+	return w->kind != WATCH_SYSCALL ? 0 :
+	       skips_of(skel->progs.syscall_enter) + skips_of(skel->progs.syscall_exit);
+}
+
 /* @h: the first of the hits */
 static void set_reason(struct flight_trigger *t, const struct flight_hit *h)
 {
 	const struct flight_watch *w = t->priv;
 	char text[sizeof(t->reason)];
 	int len = put_wait(w, h, text, sizeof(text));
+	u64 skipped = skips(w);
 
-	scnprintf(text + len, sizeof(text) - len, ": %" PRIu64 " us, over %" PRIu64 " us",
-		  (u64)h->value / NSEC_PER_USEC, w->over / NSEC_PER_USEC);
+	len += scnprintf(text + len, sizeof(text) - len, ": %s%" PRIu64 " us, over %" PRIu64 " us",
+			 h->at_least ? "at least " : "", (u64)h->value / NSEC_PER_USEC,
+			 w->over / NSEC_PER_USEC);
+	if (skipped)
+		scnprintf(text + len, sizeof(text) - len, "; skipped: %" PRIu64, skipped);
 	flight_trigger__set_reason(t, text);
 	t->hit_at = h->at;
 	t->cause.unit = "us";
