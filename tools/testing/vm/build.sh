@@ -103,6 +103,8 @@ fragments()
 	debug) printf '%s\n' "$VM/config/kunit-suites.config" "$VM/config/debug.config" ;;
 	esac
 	[[ $BASE/$1 != 7.3/@(base|patched) ]] || printf '%s\n' "$VM/config/handover.config"
+	# There, what is preempted in a BPF program makes the kernel skip it for others.
+	[[ $BASE/$1 != 7.3/patched_preempt ]] || printf '%s\n' "$VM/config/btf.config"
 }
 
 # The options of a variant that are asked for.
