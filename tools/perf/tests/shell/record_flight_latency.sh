@@ -212,7 +212,7 @@ are_skipped()
 
 	cpu=$(($(nproc) - 1))
 	start skips 'syscall/name=fsync,over=1s,comm=victim/'
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		taskset -c "$cpu" python3 "$FLIGHT_LIB/waits.py" idle getpid &
 		others+=($!)
 	done

@@ -234,27 +234,6 @@ bool dump_files__remove_oldest(const char *out)
 	return removed;
 }
 
-/**
- * dump__print_time - a time as names of dumps have it
- * @ns: since the epoch
- * @buf: where to print it: 20261121T093650.275Z
- * @size: of @buf
- *
- * Return: @buf.
- */
-const char *dump__print_time(u64 ns, char *buf, size_t size)
-{
-	time_t seconds = ns / NSEC_PER_SEC;
-	struct tm tm = {};
-	size_t len;
-
-	gmtime_r(&seconds, &tm);
-	len = strftime(buf, size, "%Y%m%dT%H%M%S", &tm);
-	snprintf(buf + len, size - len, ".%03uZ",
-		 (unsigned int)(ns % NSEC_PER_SEC / NSEC_PER_MSEC));
-	return buf;
-}
-
 /*
  * When a dump was written, in seconds since the epoch. @path is that of a dump. What is no
  * time, such as the 40th of a month, never comes.
