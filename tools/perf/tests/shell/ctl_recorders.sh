@@ -9,6 +9,7 @@ set -euo pipefail
 
 EXAMPLE=$(dirname "$0")/../../examples/flight
 TOOLS=$(cd "$(dirname "$0")/../../.." && pwd)
+DOC=$(cd "$(dirname "$0")/../../Documentation" 2>/dev/null && pwd) || DOC=
 
 nr_dumps()
 {
@@ -769,5 +770,10 @@ if [ -e "$EXAMPLE/Makefile" ] && command -v gcc make >/dev/null; then
 	check "the clients in C, Python and shell" examples_work
 else
 	leave_out "the clients in C, Python and shell" "no examples, or no compiler"
+fi
+if [ -e "$DOC/perf-record.txt" ] && command -v socat >/dev/null && supported; then
+	check "the examples of perf-record(1) work" man_examples_work "$DOC/perf-record.txt"
+else
+	leave_out "the examples of perf-record(1) work" "no sources of perf, socat or sessions"
 fi
 persistent_end

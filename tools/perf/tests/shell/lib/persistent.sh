@@ -238,3 +238,38 @@ outside_chroot()
 	EOF
 	exec unshare --mount python3 "$TMP/outside.py" "$TMP/outside" "$@"
 }
+
+# man_page FILE: with what it includes
+man_page()
+{
+	local page=$1 line
+
+	while IFS= read -r line; do
+		case $line in
+		include::*"[]")
+			line=${line#include::}
+			cat "${page%/*}/${line%"[]"}"
+			;;
+		*)
+			printf '%s\n' "$line"
+			;;
+		esac
+	done <"$page"
+}
+
+# man_examples_work PAGE: the examples of a man page are commands that work, one after the other
+man_examples_work()
+{
+	local line
+
+	cd "$TMP"
+	# A flight recorder among them does not outlive them.
+	trap 'find . -name "*.pid" -exec cat {} + | xargs -r kill' EXIT
+	man_page "$1" | sed -n "/^EXAMPLES\$/,/^SEE ALSO/s/^  \\\$ //p" >examples
+	[ -s examples ]
+	while read -r line; do
+		echo "\$ $line"
+		sh -c "$line" </dev/null
+	done <examples
+	sessions | xargs -r perf ctl -d
+}
