@@ -123,7 +123,7 @@ static struct perf_blackbox_member *perf_blackbox_part_member(struct perf_blackb
 /* kmalloc() aligns what has a power of two as its size to that size. */
 static struct perf_blackbox_part *perf_blackbox_alloc_part(u32 kind, u32 session)
 {
-	struct perf_blackbox_part *part = kzalloc(PERF_BLACKBOX_PART_SIZE, GFP_KERNEL_ACCOUNT);
+	struct perf_blackbox_part *part = kzalloc(PERF_BLACKBOX_PART_SIZE, PERF_PERSISTENT_GFP);
 
 	if (!part)
 		return NULL;
@@ -309,7 +309,7 @@ int perf_blackbox_enter(struct perf_persistent_session *s)
 		return 0;
 
 	perf_blackbox_make_root();
-	parts = kzalloc(sizeof(*parts), GFP_KERNEL_ACCOUNT);
+	parts = kzalloc(sizeof(*parts), PERF_PERSISTENT_GFP);
 	part = perf_blackbox_alloc_part(PERF_BLACKBOX_PART_SESSION, s->id);
 	if (!parts || !part) {
 		kfree(parts);

@@ -52,6 +52,7 @@
 
 #include <linux/build_bug.h>
 #include <linux/device.h>
+#include <linux/gfp_types.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -298,6 +299,12 @@ bool perf_persistent_all_members(struct perf_persistent_session *s, struct perf_
 int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pages,
 			   bool complete);
 void perf_persistent_put(struct perf_persistent_event *pe);
+
+/*
+ * What a user allocates is charged to a memory cgroup, and refused where there is no room. It
+ * does not invoke the OOM killer.
+ */
+#define PERF_PERSISTENT_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL)
 
 /* memory.c */
 #ifdef CONFIG_MEMCG

@@ -12,8 +12,8 @@
  *	perf_persistent_event::memory	struct perf_event		with the member
  *	perf_persistent_session::memory	the session's files in sysfs	with the session
  *
- * The session's own structures are allocated with __GFP_ACCOUNT. Events are charged to the
- * cgroup of the task that calls UNCLAIM for them, which can differ within a session.
+ * The session's own structures are allocated with PERF_PERSISTENT_GFP. Events are charged to
+ * the cgroup of the task that calls UNCLAIM for them, which can differ within a session.
  *
  * The pages of the buffer do not belong to a cgroup. They are charged by size, to an
  * obj_cgroup that is kept with the buffer, for three reasons. First, pages that are already
@@ -23,9 +23,9 @@
  * buffers, which may become those of a session at any time, are charged as before.
  *
  * The charge fails as a whole (-ENOMEM) if it exceeds the limit of the cgroup or of an
- * ancestor. It reclaims memory of the cgroup, and does not invoke the OOM killer. When the
- * cgroup is removed while a session exists, the obj_cgroup, and with it the charge, moves to
- * the parent.
+ * ancestor. It reclaims memory of the cgroup, and does not invoke the OOM killer; nor do the
+ * allocations of the structures. When the cgroup is removed while a session exists, the
+ * obj_cgroup, and with it the charge, moves to the parent.
  *
  * rb->memory_cg is protected by rb->event_lock. Members of different sessions are added and
  * removed without a common lock: an event that has just mapped a buffer may become a member

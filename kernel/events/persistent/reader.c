@@ -223,7 +223,7 @@ static struct file *perf_persistent_getfile(struct perf_persistent_event *pe, in
 	struct perf_persistent_consumer *consumer;
 	struct file *file;
 
-	consumer = kzalloc(sizeof(*consumer), GFP_KERNEL_ACCOUNT);
+	consumer = kzalloc(sizeof(*consumer), PERF_PERSISTENT_GFP);
 	if (!consumer)
 		return ERR_PTR(-ENOMEM);
 

@@ -127,8 +127,8 @@
  * -------
  *
  *  perf_persistent_mutex: serialises all changes of sessions: UNCLAIM, CLAIM, and
- *    the end of a BUILDING session. Held across sysfs operations, allocations, and
- *    the locks of an event, in this order:
+ *    the end of a BUILDING session. Held across sysfs operations, allocations, grace
+ *    periods of RCU, and the locks of an event, in this order:
  *
  *      perf_persistent_mutex
  *        cpu_hotplug_lock (whose holders thus cannot take it)
@@ -144,6 +144,10 @@
  *    and ->claimed. These are written with both locks held, and read with either.
  *    It alone protects session->members. Taken to look up a session, and by sysfs'
  *    show(); never held across a sysfs operation or an access to user memory.
+ *
+ *  There is one perf_persistent_mutex for all users. Those whose cgroup is at its limit
+ *    hold it while that is reclaimed from, and delay the changes of others for as long.
+ *    Events record, readers read, and a freeze stops the buffers without it.
  *
  *  Neither is taken with mmap_lock or an event's locks held. Files are closed, and so
  *  events ended, with none of them held: closing may take all of them.
@@ -488,7 +492,7 @@ static struct perf_persistent_session *perf_persistent_create(const char *name)
 	if (perf_persistent_last_id == INT_MAX)
 		return ERR_PTR(perf_persistent_refuse(-ENOSPC, "all ids are used up"));
 
-	s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	s = kzalloc(sizeof(*s), PERF_PERSISTENT_GFP);
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 
@@ -599,7 +603,7 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	if (!perf_persistent_fits(s, event))
 		return perf_persistent_refuse(-EINVAL, "an event without sample_id_all, id, time");
 
-	pe = kzalloc(sizeof(*pe), GFP_KERNEL_ACCOUNT);
+	pe = kzalloc(sizeof(*pe), PERF_PERSISTENT_GFP);
 	if (!pe)
 		return -ENOMEM;
 
@@ -618,13 +622,13 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 	}
 
 	key = perf_persistent_key(pe->cpu, pe->index);
-	err = xa_reserve(&s->events, key, GFP_KERNEL_ACCOUNT);
+	err = xa_reserve(&s->events, key, PERF_PERSISTENT_GFP);
 	if (err)
 		goto err_free;
 
 	/* Room for the next index; not given yet. */
 	err = xa_err(xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index),
-			      GFP_KERNEL_ACCOUNT));
+			      PERF_PERSISTENT_GFP));
 	if (err)
 		goto err_reserve;
 
@@ -650,9 +654,9 @@ static int perf_persistent_add(struct perf_persistent_session *s, struct perf_ev
 
 	kobject_get(&s->kobj);
 	scoped_guard(mutex, &perf_persistent_lock) {
-		xa_store(&s->events, key, pe, GFP_KERNEL_ACCOUNT);
+		xa_store(&s->events, key, pe, PERF_PERSISTENT_GFP);
 		xa_store(&s->next_index, pe->cpu + 1, xa_mk_value(pe->index + 1),
-			 GFP_KERNEL_ACCOUNT);
+			 PERF_PERSISTENT_GFP);
 	}
 	perf_blackbox_join(pe);
 	perf_persistent_freeze_joined(pe);

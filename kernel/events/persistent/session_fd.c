@@ -224,7 +224,7 @@ static long perf_persistent_session_list(struct perf_persistent_session *s, void
 		if (!room)
 			break;
 
-		list.entries = kvcalloc(room, sizeof(*list.entries), GFP_KERNEL_ACCOUNT);
+		list.entries = kvcalloc(room, sizeof(*list.entries), PERF_PERSISTENT_GFP);
 		if (!list.entries)
 			return -ENOMEM;
 		list.room = room;
@@ -340,7 +340,7 @@ int perf_persistent_open_session(const struct perf_event_attr *attr, int f_flags
 		goto err_put;
 
 	fd = -ENOMEM;
-	sf = kzalloc(sizeof(*sf), GFP_KERNEL_ACCOUNT);
+	sf = kzalloc(sizeof(*sf), PERF_PERSISTENT_GFP);
 	if (!sf)
 		goto err_put;
 

@@ -379,7 +379,85 @@ TEST_F(memcg, refused)
 	EXPECT_KERNEL_BYTES(before + (long)(DEFAULT_SIZE + PAGE), GROUP);
 	ask(&child);
 	end_child(&child);
-	EXPECT_EQ(0, get_number(GROUP, "memory.events", "oom_kill"));
+	EXPECT_EQ(0, get_number(GROUP, "memory.events", "oom"));
+}
+
+#define MEMBERS		300
+/* The least that the events of two members, and what else the session has of them, take. */
+#define EVENT_BYTES	1024
+#define MEMBER_BYTES	128
+
+/* Makes members that share a buffer; twice, and tells how many there were. */
+static void shares_a_buffer(int in, int out)
+{
+	static int fds[2 * MEMBERS];
+	int i, half, made;
+	int64_t id = 0;
+
+	/* Its own memory must not have it killed. */
+	write_text("/proc/self/oom_score_adj", "-1000");
+	for (i = 0; i < 2 * MEMBERS; i++) {
+		fds[i] = open_comm(0);
+		if (fds[i] < 0)
+			_exit(1);
+		if (!i)
+			map(fds[0], PAGE, PROT_READ);
+		else if (ioctl(fds[i], PERF_EVENT_IOC_SET_OUTPUT, fds[0]))
+			_exit(1);
+	}
+	child_hears(in);
+	child_says(out, 0);
+	for (half = 0; half < 2; half++) {
+		child_hears(in);
+		for (i = 0, made = 0; i < MEMBERS; i++) {
+			int64_t got = unclaim(fds[half * MEMBERS + i], PERF_PERSISTENT_PARTIAL, id,
+					      id ? "" : "members");
+
+			if (got < 0)
+				continue;
+			id = got;
+			made++;
+		}
+		child_says(out, made);
+	}
+	child_hears(in);
+}
+
+/*
+ * What a session has besides its buffers is charged, too. Where there is no room for it, it is
+ * refused like a buffer: the OOM killer is not asked.
+ */
+TEST_F(memcg, members)
+{
+	struct child child = in_group(GROUP, shares_a_buffer);
+	long kernel, slab, i;
+	int64_t made;
+
+	ASSERT_EQ(0, ask(&child));
+	/* memory.stat is behind. */
+	sleep(3);
+	kernel = kernel_bytes(GROUP);
+	slab = get_number(GROUP, "memory.stat", "slab");
+	ASSERT_EQ(MEMBERS, ask(&child));
+	for (i = 0; i < 200 && kernel_bytes(GROUP) < kernel + MEMBERS * EVENT_BYTES; i++)
+		usleep(20000);
+	slab = get_number(GROUP, "memory.stat", "slab") - slab;
+	kernel = kernel_bytes(GROUP) - kernel - slab;
+	TH_LOG("%d members: %ld bytes of slabs, %ld others", MEMBERS, slab, kernel);
+	EXPECT_LE(MEMBERS * MEMBER_BYTES, slab);
+	EXPECT_LE(MEMBERS * EVENT_BYTES, kernel);
+
+	ASSERT_EQ(0, put_number(GROUP, "memory.max",
+				get_number(GROUP, "memory.current", "") + 16 * (long)PAGE));
+	made = ask(&child);
+	EXPECT_LE(0, made);
+	EXPECT_GT(MEMBERS / 2, made);
+	EXPECT_EQ(0, get_number(GROUP, "memory.events", "oom"));
+	ASSERT_EQ(0, put_text(GROUP, "memory.max", "max"));
+	ask(&child);
+	end_child(&child);
+	/* It never became complete: it has ended with its files. */
+	EXPECT_EQ(-1, listed_id("members"));
 }
 
 /* The ids of a user namespace */
