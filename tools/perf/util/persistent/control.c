@@ -11,6 +11,7 @@
 #include "../base-api.h"
 #include "../cap.h"
 #include "../debug.h"
+#include "../event.h"
 #include "../evsel.h"
 
 #include <linux/err.h>
@@ -64,8 +65,9 @@ static void print_error(const char *verb, const char *what, int err)
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		pr_err("No permission to %s the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_SYS_ADMIN.\n",
-		       verb, what);
+		pr_err("No permission to %s the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_SYS_ADMIN%s.\n",
+		       verb, what, perf_event_paranoid() <= 2 ? "" :
+		       "; CAP_SYS_ADMIN alone while /proc/sys/kernel/perf_event_paranoid is 3");
 		break;
 	case -EALREADY:
 		pr_err("The persistent session '%s' is %s already.\n", what,

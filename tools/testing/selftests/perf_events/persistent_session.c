@@ -449,6 +449,71 @@ TEST_F(session, privileges)
 	EXPECT_EQ(PERF_PERSISTENT_STATE_ENDED, session_state(self->fd));
 }
 
+static int opens_own(int64_t unused, int unused_fd)
+{
+	struct perf_event_attr attr = comm_attr();
+	int fd;
+
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	fd = event_open(&attr, 0, -1, -1, 0);
+	return fd < 0 ? errno : 0;
+}
+
+static int makes_one(int64_t unused, int unused_fd)
+{
+	return make("levels") > 0 ? 0 : errno;
+}
+
+static int looks_and_rules(int64_t id, int unused)
+{
+	struct perf_persistent_entry entry;
+	int fd = open_session(id);
+
+	if (fd < 0)
+		return errno;
+	if (session_list(fd, &entry, 1) != 1)
+		return 91;
+	return session_freeze(fd) || session_thaw(fd) ? errno : 0;
+}
+
+static int ends_one(int64_t id, int unused)
+{
+	return session_end(open_session(id)) ? errno : 0;
+}
+
+/*
+ * Of the levels of kernel.perf_event_paranoid, none keeps an owner from his session, but the one
+ * of some distributions at which perf_event_open() takes CAP_SYS_ADMIN, whatever is opened.
+ */
+TEST_F(session, levels)
+{
+	char name[32];
+	int level, fd, closed;
+	int64_t id;
+
+	snprintf(name, sizeof(name), "u%d.levels", NOBODY);
+	write_long(MAX_SESSIONS, 16);
+	for (level = -1; level <= 3; level++) {
+		ASSERT_EQ(0, write_long(PARANOID, -1));
+		ASSERT_EQ(0, as_nobody(makes_one, 0, -1));
+		id = listed_id(name);
+		ASSERT_LT(0, id);
+		ASSERT_EQ(0, write_long(PARANOID, level));
+		/* An event of the caller alone, of user space, which level 2 allows. */
+		closed = level == 3 ? as_nobody(opens_own, 0, -1) : 0;
+		EXPECT_TRUE(!closed || closed == EACCES);
+		EXPECT_EQ(closed, as_nobody(looks_and_rules, id, -1)) TH_LOG("level %d", level);
+		if (!closed) {
+			EXPECT_EQ(0, as_nobody(ends_one, id, -1)) TH_LOG("level %d", level);
+			continue;
+		}
+		fd = open_session(id);
+		EXPECT_EQ(0, session_end(fd));
+		close(fd);
+	}
+}
+
 /* Which process has a session open is told by /proc. */
 TEST_F(session, fdinfo)
 {
