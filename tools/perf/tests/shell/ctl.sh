@@ -270,8 +270,11 @@ freezes()
 	before=$(newest ta)
 	perf test -w noploop 1
 	[ "$before" = "$(newest ta)" ]
-	perf record -e persistent/ta/ -o "$TMP/frozen" 2>/dev/null
+	perf record -e persistent/ta/ -o "$TMP/frozen" 2>"$TMP/said"
+	grep -c ': samples: .* records, frozen \]$' "$TMP/said"
 	has . perf script -i "$TMP/frozen" -F time
+	fails 1 "'ta' while it is frozen.*perf ctl --thaw ta" \
+		perf record -P ta --add -e context-switches -a
 	fails 1 'No permission to thaw' \
 		setpriv --reuid=65534 --clear-groups --inh-caps=-all perf ctl --thaw ta
 	perf ctl --thaw ta | grep -qx "session 'ta' goes on"

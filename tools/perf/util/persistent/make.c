@@ -602,8 +602,12 @@ static void maker__unclaim_error(struct maker *m, int err)
 		pr_err("No permission to add events to the persistent session '%s': only its owner and CAP_PERFMON may.\n",
 		       m->name);
 		break;
+	case -EBUSY:
+		pr_err("Cannot add events to the persistent session '%s' while it is frozen. Let it go on, and try again: perf ctl --thaw %s\n",
+		       m->name, m->name);
+		break;
 	case -EINVAL:
-		pr_err("The kernel refuses '%s' as a persistent session: one of its events cannot be persistent (AUX area, groups), or the name is too long with the user in front.\n",
+		pr_err("The kernel refuses '%s' as a persistent session: one of its events cannot be persistent (AUX area, groups), or the name is too long with the user in front. The tracepoint perf_persistent:perf_persistent_refuse gives the reason.\n",
 		       m->name);
 		break;
 	case -EOPNOTSUPP:

@@ -204,6 +204,8 @@ static void buffer__print(const struct persistent_buffer *buf)
 	if (cover->gap)
 		fprintf(stderr, ", %llu bytes overwritten while the command ran",
 			(unsigned long long)cover->gap);
+	if (buf->event->state & PERF_PERSISTENT_STATE_FROZEN)
+		fprintf(stderr, ", frozen");
 	if (buf->event->state & PERF_PERSISTENT_STATE_OFFLINE)
 		fprintf(stderr, ", CPU offline");
 	if (buf->event->state & PERF_PERSISTENT_STATE_GONE)
