@@ -555,7 +555,10 @@ TEST_F(session, many)
 	ASSERT_LT(0, id);
 	for (i = 1; i < MANY; i++)
 		ASSERT_EQ(id, unclaim(fds[i], PERF_PERSISTENT_PARTIAL, id, ""));
+	/* It is not shown before it is complete. */
+	EXPECT_EQ(-1, listed_id("many"));
 	ASSERT_EQ(id, unclaim(first, 0, id, ""));
+	EXPECT_EQ(id, listed_id("many"));
 	munmap(base, 2 * PAGE);
 	/* Its files are closed when the session is complete. */
 	for (i = 0; i < MANY; i++)
