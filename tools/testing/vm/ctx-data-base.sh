@@ -3,7 +3,7 @@
 #
 # In the guest, with the base's kernel: perf_ctx_data tells. On Linux 6.12, what it asks of
 # per-process events holds there, and what it asks of system-wide ones does not. On Linux 7.3 it is
-# the other way round.
+# the other way round: see perf-flight-bases.rst.
 set -uo pipefail
 # shellcheck source=tools/testing/vm/tap.sh
 . "${BASH_SOURCE[0]%/*}/tap.sh"
