@@ -9,7 +9,8 @@
 #                             suites need
 #
 # SUITES names another list, and TEST_LOGS another folder for the logs. With MINUTES each suite is
-# told its share of them as TORTURE_SECS, in a guest too, and its time-out is that much later.
+# told its share of them as TORTURE_SECS, in a guest too, and its time-out is that much later. What
+# another list takes over from suites is not counted for that: it does what it does in make test.
 #
 # BESIDE is a command that builds the kernels of other series. It runs beside the suites; those
 # that need such a kernel wait for its end.
@@ -41,12 +42,13 @@ set -euo pipefail
 
 LOGS=${TEST_LOGS:-$BUILD/test}
 ONLY=${ONLY:-*}
-SUITES=${SUITES:-$TOP/tools/testing/vm/suites}
+LIST=$TOP/tools/testing/vm/suites
+SUITES=${SUITES:-$LIST}
 ROOM=5
 export SLACK=${SLACK:-5}
 passed=0 failed=0 skipped=0
-# Of a suite, by its name
-declare -A where_of=() seconds_of=() command_of=() took=()
+# Of a suite, by its name; listed: its command in LIST
+declare -A where_of=() seconds_of=() command_of=() took=() listed=()
 # Of a job, by the name of its first suite
 declare -A members=() started=()
 jobs=()
@@ -56,23 +58,48 @@ used=0 cpu_before=0
 # The build beside the suites: empty when none runs
 beside=
 complaints=()
-share=0
+share=0 sharing=0
+
+# resolve COMMAND: sets $meant, which is the one that =NAME stands for, and $copy to the list that
+# has it, if it is one
+resolve()
+{
+	local before other
+	copy='' meant=$1
+	[[ $1 =~ ^(.*)=([a-z_.]+)$ ]] || return 0
+	before=${BASH_REMATCH[1]} other=${BASH_REMATCH[2]}
+	if [ -n "${command_of[$other]-}" ]; then
+		copy=own meant=${command_of[$other]}
+	elif [ -n "${listed[$other]-}" ]; then
+		copy=listed meant=${listed[$other]}
+	else
+		return 0
+	fi
+	[ -z "$before" ] || meant="export $before; $meant"
+}
+
+# Other lists know the suites of make test, too.
+read_listed()
+{
+	local name where seconds command copy meant
+	while read -r name where seconds command; do
+		[[ -n $name && $name != \#* ]] || continue
+		resolve "$command"
+		listed[$name]=$meant
+	done <"$LIST"
+}
 
 # Read the list: the suites that are to run, and the jobs they make. A suite whose WHERE
 # begins with a + goes into the boot of the one before it, if that is chosen too.
 read_list()
 {
-	local name where seconds command copy first=
+	local name where seconds command copy meant first=
+	read_listed
 	while read -r name where seconds command; do
 		[[ -n $name && $name != \#* ]] || continue
 		[[ $where == +* ]] || first=
-		copy=
-		if [[ $command =~ ^(.*)=([a-z_.]+)$ ]] &&
-		   [ -n "${command_of[${BASH_REMATCH[2]}]-}" ]; then
-			copy=1 command=${command_of[${BASH_REMATCH[2]}]}
-			[ -z "${BASH_REMATCH[1]}" ] || command="export ${BASH_REMATCH[1]}; $command"
-		fi
-		command_of[$name]=$command
+		resolve "$command"
+		command_of[$name]=$meant
 		# shellcheck disable=SC2053 # ONLY is a pattern
 		[[ $name == $ONLY ]] || continue
 		# Where another series is the base, all suites are for that one.
@@ -87,6 +114,7 @@ read_list()
 			first=$name
 			jobs+=("$name")
 		fi
+		[ "$copy" = listed ] || sharing=$((sharing + 1))
 		members[$first]+="$name "
 		where_of[$name]=${where#+}
 		seconds_of[$name]=$seconds
@@ -390,7 +418,7 @@ main()
 		return
 	fi
 	mkdir -p "$LOGS"
-	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / ${#where_of[@]}))
+	[ -z "${MINUTES:-}" ] || share=$((MINUTES * 60 / (sharing ? sharing : 1)))
 	trap 'trap - EXIT; kill -- "${!running[@]}" 2>/dev/null || true' EXIT
 	trap 'exit 130' INT TERM
 	start_beside

@@ -186,6 +186,19 @@ suites_wait_for_builds()
 		suites_run 1 'echo of this; exit 3' "$told"
 }
 
+# A suite of another list takes its command over from a suite of make test.
+suites_take_over()
+{
+	local dir rc=0
+	dir=$(mktemp -d)
+	echo 'vm.copy host 60 =kernel.file_circles' >"$dir/suites"
+	BASE=6.12 TEST_LOGS=$dir/logs SUITES=$dir/suites ONLY='*' MINUTES='' BESIDE='' \
+		"$TOP/tools/testing/vm/run-tests.sh" || rc=1
+	grep -a 'no file' "$dir/logs/vm.copy.log" || rc=1
+	rm -r "$dir"
+	return $rc
+}
+
 bad_words()
 {
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
@@ -273,6 +286,7 @@ tap_run "a profile of nothing, or divided by nothing, is refused" profile_refuse
 tap_run "a selftest that hangs ends, with all its processes" selftest_ends
 tap_run "suites of another series wait for its kernel, which is built beside others" \
 	suites_wait_for_builds
+tap_run "a list takes suites of make test over" suites_take_over
 tap_run "unknown accelerators and variants are refused" bad_words
 tap_run "kernel and perf that were built are kept for a fresh tree" products_are_kept
 tap_run "make hands on what it is told as it is" make_reads_nothing
