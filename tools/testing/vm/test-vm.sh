@@ -199,6 +199,29 @@ suites_take_over()
 	return $rc
 }
 
+# ci_ends STATUS MAKE...: with this in the place of make, .ci/run ends with STATUS
+ci_ends()
+{
+	local rc=0
+	printf '#!/bin/sh\n%s\n' "${*:2}" >"$OUT/ci/bin/make"
+	chmod +x "$OUT/ci/bin/make"
+	PATH=$OUT/ci/bin:$PATH "$OUT/ci/.ci/run" || rc=$?
+	[ $rc = "$1" ]
+}
+
+# What make test skips, without the kernel of the other series, is no success of CI.
+ci_needs_all_kernels()
+{
+	local rc=0
+	rm -rf "$OUT/ci"
+	mkdir -p "$OUT/ci/bin" "$OUT/ci/build/7.3/patched"
+	cp -r "$TOP/.ci" "$OUT/ci"
+	ci_ends 1 exit 0 && ci_ends 2 exit 2 &&
+		ci_ends 0 touch build/7.3/patched/bzImage && ci_ends 2 exit 2 || rc=1
+	rm -r "$OUT/ci"
+	return $rc
+}
+
 bad_words()
 {
 	! ACCEL=fast CMD=true "$VM" && ! VARIANT=none CMD=true "$VM"
@@ -287,6 +310,7 @@ tap_run "a selftest that hangs ends, with all its processes" selftest_ends
 tap_run "suites of another series wait for its kernel, which is built beside others" \
 	suites_wait_for_builds
 tap_run "a list takes suites of make test over" suites_take_over
+tap_run "CI fails where nothing of another series was tested" ci_needs_all_kernels
 tap_run "unknown accelerators and variants are refused" bad_words
 tap_run "kernel and perf that were built are kept for a fresh tree" products_are_kept
 tap_run "make hands on what it is told as it is" make_reads_nothing
