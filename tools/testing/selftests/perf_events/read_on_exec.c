@@ -4,7 +4,8 @@
  *
  * exec removes the events that are marked remove_on_exec, on whichever CPU the
  * task runs, and with inherit_stat each removed event leaves a
- * PERF_RECORD_READ. No such record may land in the buffer of another CPU.
+ * PERF_RECORD_READ. No such record may land in the buffer of another CPU. Nor
+ * may one that is written when the task exits, by kernels that do so.
  */
 #define _GNU_SOURCE
 
@@ -26,6 +27,12 @@
 #define TEST_TIMEOUT_DEFAULT	300
 
 #define NR_BUFFERS	2
+
+/* Records that a child leaves in the buffer of its CPU, and in that of another one */
+#define EXEC_HERE	1
+#define EXEC_OTHER	0
+#define EXIT_HERE	0
+#define EXIT_OTHER	0
 
 /* A PERF_RECORD_READ of our events; other records end in the same fields. */
 struct read_record {
@@ -118,11 +125,12 @@ FIXTURE_TEARDOWN(read_on_exec)
 	close(self->keeps_apart);
 }
 
-/* Number of PERF_RECORD_READ in the buffer; *foreign: written by another CPU */
-static int count_reads(struct buffer *buf, size_t page_size, int *foreign)
+/* Number of PERF_RECORD_READ in the buffer; *foreign: by another CPU, or of another task */
+static int count_reads(struct buffer *buf, size_t page_size, pid_t pid, int *foreign)
 {
 	struct perf_event_mmap_page *pc = buf->base;
 	uint64_t head = __atomic_load_n(&pc->data_head, __ATOMIC_ACQUIRE);
+	uint32_t tid = pid;
 	struct read_record rec;
 	uint64_t pos;
 	int nr = 0;
@@ -136,34 +144,56 @@ static int count_reads(struct buffer *buf, size_t page_size, int *foreign)
 		if (rec.header.size != sizeof(rec))
 			return -1;
 		nr++;
-		*foreign += rec.sample_id.cpu != (uint32_t)buf->cpu;
+		*foreign += rec.sample_id.cpu != (uint32_t)buf->cpu ||
+			    rec.pid != tid || rec.tid != tid ||
+			    rec.sample_id.pid != tid || rec.sample_id.tid != tid;
 	}
 	return nr;
 }
 
+/* A child that exits on @cpu, or does so after an exec. Return: its pid, or -1. */
+static pid_t run_child(int cpu, bool exec)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (pin(cpu))
+			_exit(1);
+		if (exec)
+			execl("/proc/self/exe", "exec_child", NULL);
+		_exit(exec);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status ? pid : -1;
+}
+
+/* The record that belongs here is written, and this CPU stays away from the other's buffer. */
 TEST_F(read_on_exec, writer)
 {
 	struct buffer *other = &self->buffers[0];
 	struct buffer *here = &self->buffers[1];
 	int foreign = 0;
-	int status;
 	pid_t pid;
 
-	pid = fork();
-	ASSERT_GE(pid, 0);
-	if (!pid) {
-		if (!pin(here->cpu))
-			execl("/proc/self/exe", "exec_child", NULL);
-		_exit(1);
-	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ASSERT_EQ(0, status);
-
-	/* The record that belongs here is written... */
-	EXPECT_EQ(1, count_reads(here, self->page_size, &foreign));
+	pid = run_child(here->cpu, true);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(EXEC_HERE, count_reads(here, self->page_size, pid, &foreign));
+	EXPECT_EQ(EXEC_OTHER, count_reads(other, self->page_size, pid, &foreign));
 	EXPECT_EQ(0, foreign);
-	/* ...and this CPU stays away from the other one's buffer. */
-	EXPECT_EQ(0, count_reads(other, self->page_size, &foreign));
+}
+
+/* The same for a task that exits with its events */
+TEST_F(read_on_exec, writer_at_exit)
+{
+	struct buffer *other = &self->buffers[0];
+	struct buffer *here = &self->buffers[1];
+	int foreign = 0;
+	pid_t pid;
+
+	pid = run_child(here->cpu, false);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(EXIT_HERE, count_reads(here, self->page_size, pid, &foreign));
+	EXPECT_EQ(EXIT_OTHER, count_reads(other, self->page_size, pid, &foreign));
 	EXPECT_EQ(0, foreign);
 }
 
