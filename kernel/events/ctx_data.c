@@ -116,6 +116,10 @@
  * before it drops the reference to the module. Callbacks of call_rcu() may still be
  * pending, so module_exit() must call rcu_barrier() before kmem_cache_destroy().
  *
+ * Since Linux 6.15 a PMU can be unregistered while its events are open: they are revoked,
+ * and stay without a PMU until they are closed. Revoking an event drops its reference to the
+ * module, so it calls perf_ctx_data_detach() before. Closing it finds nothing to detach.
+ *
  *
  * Locking
  * =======

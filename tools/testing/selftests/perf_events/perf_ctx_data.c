@@ -56,6 +56,9 @@
 #define NOBODY		65534
 #define SUID_COPY	"/tmp/perf_ctx_data.suid"
 #define CGROUP		"/sys/fs/cgroup/perf_ctx_data"
+#define REVOKE		"/sys/module/" MODULE "/parameters/revoke"
+#define DATA_TASKS	"/sys/kernel/perf_ctx_data/tasks"
+#define DATA_BYTES	"/sys/kernel/perf_ctx_data/bytes"
 /* Looks at what is going to be so, 10 ms or less apart */
 #define MAX_TRIES	6000
 
@@ -1401,6 +1404,78 @@ TEST_F_TIMEOUT(ctx_data, module_unload, 300)
 		kill(pids[n], SIGKILL);
 		waitpid(pids[n], &status, 0);
 	}
+}
+
+/* Opens an event of @pid that its children inherit, one of CPU 0, or both. Waits for data. */
+static bool open_and_get_data(int fds[2], pid_t pid, bool own, bool wide)
+{
+	struct perf_event_attr attr = stack_attr(BIG);
+	int tries;
+
+	fds[1] = wide ? event_open(&attr, -1, 0) : -1;
+	attr.inherit = 1;
+	fds[0] = own ? event_open(&attr, pid, -1) : -1;
+	if ((own && fds[0] < 0) || (wide && fds[1] < 0))
+		return false;
+	for (tries = 0; tries < MAX_TRIES && read_number(DATA_TASKS) < 1; tries++)
+		usleep(1000);
+	return tries < MAX_TRIES && read_number(DATA_BYTES) > 0;
+}
+
+static void close_both(const int fds[2])
+{
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/*
+ * A PMU that goes while its events are open has the data of all tasks freed before its module
+ * goes, and the cache with it. What is left of its events wants none: it keeps no other PMU
+ * from having data, and takes nothing away when it is closed.
+ */
+TEST_F_TIMEOUT(ctx_data, revoked, 300)
+{
+	int fds[2], mode, tries, status;
+	struct recording r;
+	long left;
+	pid_t pid;
+
+	if (write_text(REVOKE, "0")) {
+		ASSERT_EQ(EOPNOTSUPP, errno);
+		SKIP(return, "no PMU can be unregistered while it has events: see module_unload");
+	}
+	close(self->work->dev);
+	self->work->dev = -1;
+	pin_to_cpu(0);
+	pid = fork();
+	if (!pid) {
+		be_child(-1);
+		for (;;)
+			sched_yield();
+	}
+	for (mode = 1; mode <= 3; mode++) {
+		ASSERT_TRUE(open_and_get_data(fds, pid, mode & 1, mode & 2));
+		ASSERT_EQ(0, write_text(REVOKE, "1"));
+		left = read_number(DATA_TASKS) + read_number(DATA_BYTES);
+		/* The cache is not to go before what is in it. */
+		if (left)
+			close_both(fds);
+		ASSERT_EQ(0, left) TH_LOG("events: %d", mode);
+		/* This prints what is left in the cache. */
+		for (tries = 0; tries < MAX_TRIES && unload(); tries++)
+			usleep(1000);
+		ASSERT_GT(MAX_TRIES, tries);
+
+		ASSERT_EQ(0, load(""));
+		ASSERT_EQ(0, record(&r, SMALL, 0, false));
+		EXPECT_EQ(1, read_number(DATA_TASKS));
+		close_both(fds);
+		EXPECT_EQ(1, read_number(DATA_TASKS));
+		record_stop(&r);
+		EXPECT_EQ(0, read_number(DATA_TASKS));
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
 }
 
 /*
