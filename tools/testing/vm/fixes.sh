@@ -41,6 +41,16 @@ pinned_vm_wraps()
 	"$HERE/pinned-vm.py"
 }
 
+# "perf/core: Charge a ring buffer once, however often it is mapped": the test of the fix
+second_mapping_is_charged()
+{
+	"$BUILD/patched/selftests/unmap_twice" -t charged_once >log 2>&1
+	grep -x 'ok 1 .*' log && return 1
+	grep 'mapping 2 of round 1' log && return 0
+	cat log
+	return 2
+}
+
 # "perf/core: Let others run while a ring buffer is allocated"
 mmap_keeps_cpu()
 {
@@ -586,7 +596,7 @@ expect()
 of_newer=() fixed=()
 if [ "$BASE" != 6.12 ]; then
 	of_newer=(deferred_chain_overruns kernel_has_names_of_another inlines_of_another_file
-		unwinds_with_another_file follows_links_of_tasks)
+		unwinds_with_another_file follows_links_of_tasks second_mapping_is_charged)
 	fixed=(mmap_keeps_cpu attr_larger_than_record string_without_end arguments_without_memory
 		siblings_without_names pmus_without_names arguments_larger_than_section
 		bitmap_size_wraps build_id_overruns_stack cpu_beyond_table trace_reads_no_file

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Two processes that unmap the ring buffer of one event at the same moment give back all
- * that was charged for it: the user may map buffers up to the limit again and again.
+ * that was charged for it: the user may map buffers up to the limit again and again. And a
+ * buffer is charged once, however often it is mapped.
  */
 #define _GNU_SOURCE
 
@@ -149,6 +150,33 @@ TEST(accounting)
 		TH_LOG("mmap() failed after %u rounds: what was unmapped is still charged", rounds);
 	}
 	EXPECT_EQ(ROUNDS, rounds);
+	close(fd);
+}
+
+/* A buffer that fills the limit can be mapped twice. This takes no second process. */
+TEST(charged_once)
+{
+	size_t size = buffer_size();
+	void *bases[2];
+	int fd, i, n;
+
+	if (geteuid())
+		SKIP(return, "takes root, to become a user without privileges");
+	ASSERT_EQ(0, become_other());
+	fd = open_event();
+	if (fd < 0 && errno == EACCES)
+		SKIP(return, "kernel.perf_event_paranoid keeps users from opening events");
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 4; i++) {
+		for (n = 0; n < 2; n++) {
+			bases[n] = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+			ASSERT_NE(MAP_FAILED, bases[n]) {
+				TH_LOG("mapping %d of round %d: errno %d", n + 1, i + 1, errno);
+			}
+		}
+		munmap(bases[i % 2], size);
+		munmap(bases[!(i % 2)], size);
+	}
 	close(fd);
 }
 
