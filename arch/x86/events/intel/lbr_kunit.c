@@ -86,8 +86,15 @@
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
-/* A base whose data lies in the event's context: see sim_give_data(). */
+/* Bases have neither snapshots nor data with tags. */
 #ifdef PERF_ATTACH_CTX_DATA
+#define SIM_IS_PATCHED		1
+#else
+#define SIM_IS_PATCHED		0
+#endif
+
+/* Where the data of a task lies, see sim_set_data(); in the event's context before 6.16. */
+#if SIM_IS_PATCHED || defined(PERF_ATTACH_GLOBAL_DATA)
 #define SIM_DATA_OF_TASK	1
 #else
 #define SIM_DATA_OF_TASK	0
@@ -165,7 +172,7 @@ static void sim_xrstors(struct xregs_state *xsave, u64 mask);
 #define xrstors				sim_xrstors
 
 #include "lbr.c"
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 #include "lbr_snapshot.c"
 #endif
 
@@ -402,7 +409,7 @@ static u64 sim_first_address(const struct sim_task *t)
 
 static struct perf_branch_stack *sim_snapshot(void)
 {
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 	/* Not before sim_begin() has made them. */
 	return sim.cpu->cpuc ? lbr_snapshot_take() : NULL;
 #else
@@ -439,7 +446,7 @@ static u64 sim_rdmsr(u32 msr)
 
 static void sim_wrmsr(u32 msr, u64 val)
 {
-	if (SIM_DATA_OF_TASK && !sim_random(64))
+	if (SIM_IS_PATCHED && !sim_random(64))
 		sim_nmi();
 	sim.writes++;
 	if (sim.model->arch && msr == MSR_ARCH_LBR_DEPTH) {
@@ -550,7 +557,11 @@ static void sim_set_data(struct sim_task *t, void *data)
 	t->data = data;
 #if SIM_DATA_OF_TASK
 	t->ctx_data.data = data;
+#if SIM_IS_PATCHED
 	t->ctx_data.cache = sim.pmu.task_ctx_cache;
+#else
+	t->ctx_data.ctx_cache = sim.pmu.task_ctx_cache;
+#endif
 	RCU_INIT_POINTER(t->task->perf_ctx_data, data ? &t->ctx_data : NULL);
 #else
 	if (t->own)
@@ -767,7 +778,7 @@ static void sim_sample(struct sim_cpu *c)
 	sim.samples++;
 	sim.entries += c->cpuc->lbr_stack.nr;
 	sim_expect(c->running, "", c->cpuc->lbr_stack.nr, c->cpuc->lbr_entries);
-	if (!SIM_DATA_OF_TASK)
+	if (!SIM_IS_PATCHED)
 		return;
 	stack = sim_snapshot();
 	sim_expect(c->running, "snapshot of ", stack ? stack->nr : 0,
@@ -799,6 +810,7 @@ sim_new_event_of(struct kunit *test, struct perf_event_pmu_context *epc,
 	event->pmu_ctx = epc;
 	event->group_leader = event;
 	event->hw.target = target;
+	event->attach_state = target ? PERF_ATTACH_TASK : 0;
 	event->attr.branch_sample_type = branch_type;
 	KUNIT_ASSERT_EQ(test, intel_pmu_setup_lbr_filter(event), 0);
 	return event;
@@ -863,7 +875,7 @@ static void sim_begin(struct kunit *test, const struct sim_model *model)
 		KUNIT_ASSERT_NOT_NULL(test, sim.tasks[i].task);
 	}
 	reserve_lbr_buffers();
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 	KUNIT_ASSERT_EQ(test, lbr_snapshot_prepare(), 0);
 #endif
 }
@@ -932,7 +944,7 @@ static void sim_end(struct kunit *test)
 	for (i = 0; i < SIM_CPUS; i++) {
 		KUNIT_EXPECT_EQ(test, sim.cpus[i].cpuc->lbr_users, 0);
 		KUNIT_EXPECT_FALSE(test, sim_is_recording(&sim.cpus[i].hw));
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 		KUNIT_EXPECT_EQ(test, sim.cpus[i].cpuc->lbr_callstack_users, 0);
 		KUNIT_EXPECT_EQ(test, sim.cpus[i].cpuc->lbr_kernel_users, 0);
 		KUNIT_EXPECT_NULL(test, sim.cpus[i].cpuc->lbr_owner);
@@ -947,7 +959,7 @@ static void lbr_test_exit(struct kunit *test)
 	if (!sim.pmu.task_ctx_cache)
 		return;
 	release_lbr_buffers();
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 	for (i = 0; i < SIM_CPUS; i++) {
 		kfree(sim.cpus[i].cpuc->lbr_snapshot);
 		sim.cpus[i].cpuc->lbr_snapshot = NULL;
@@ -1020,7 +1032,7 @@ static void lbr_wide(struct kunit *test)
 	sim_run(false, true);
 	sim_end(test);
 	KUNIT_EXPECT_GT(test, sim.samples, (u64)SIM_SWITCHES);
-	if (SIM_DATA_OF_TASK)
+	if (SIM_IS_PATCHED)
 		KUNIT_EXPECT_GT(test, sim.nmis, (u64)SIM_SWITCHES / 100);
 }
 
@@ -1152,7 +1164,7 @@ static void lbr_freeze(struct kunit *test)
 	sim_end(test);
 }
 
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 static u64 sim_snapshot_nr(void)
 {
 	struct perf_branch_stack *stack = sim_snapshot();
@@ -1293,7 +1305,7 @@ static void lbr_snapshot_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sim_snapshot_nr(), 1);
 	sim_end(test);
 }
-#endif /* SIM_DATA_OF_TASK */
+#endif /* SIM_IS_PATCHED */
 
 static struct kunit_case lbr_cases[] = {
 	KUNIT_CASE_PARAM(lbr_per_task, lbr_gen_params),
@@ -1303,7 +1315,7 @@ static struct kunit_case lbr_cases[] = {
 	KUNIT_CASE_PARAM(lbr_cpu_list, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_without_data, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_freeze, lbr_gen_params),
-#if SIM_DATA_OF_TASK
+#if SIM_IS_PATCHED
 	KUNIT_CASE_PARAM(lbr_snapshot_content, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_snapshot_none, lbr_gen_params),
 	KUNIT_CASE_PARAM(lbr_snapshot_stays, lbr_gen_params),
