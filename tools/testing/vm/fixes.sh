@@ -46,7 +46,7 @@ second_mapping_is_charged()
 {
 	"$BUILD/patched/selftests/unmap_twice" -t charged_once >log 2>&1
 	grep -x 'ok 1 .*' log && return 1
-	grep 'mapping 2 of round 1' log && return 0
+	grep 'mapping 1 of round 2' log && return 0
 	cat log
 	return 2
 }
