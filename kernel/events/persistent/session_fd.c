@@ -224,7 +224,7 @@ static long perf_persistent_session_list(struct perf_persistent_session *s, void
 		if (!room)
 			break;
 
-		list.entries = kvcalloc(room, sizeof(*list.entries), PERF_PERSISTENT_GFP);
+		list.entries = kvcalloc(room, sizeof(*list.entries), GFP_KERNEL_ACCOUNT);
 		if (!list.entries)
 			return -ENOMEM;
 		list.room = room;
