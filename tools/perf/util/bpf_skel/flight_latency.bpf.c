@@ -48,6 +48,7 @@
 
 #define PF_KTHREAD	0x00200000
 #define TS_COMPAT	0x0002
+#define TIF_32BIT_ARM64	22
 
 /* -ENOSYS */
 #define NO_RESULT	(-38)
@@ -75,6 +76,7 @@ struct sched_entity___flight {
 } __attribute__((preserve_access_index));
 
 struct thread_info___flight {
+	unsigned long flags;
 	u32 status;
 	u32 cpu;
 } __attribute__((preserve_access_index));
@@ -82,6 +84,7 @@ struct thread_info___flight {
 /* @on_cpu is an int in some kernels, an u8 in others: only what is unsigned can be widened. */
 struct task_struct___flight {
 	struct thread_info___flight thread_info;
+	unsigned int __state;
 	unsigned int flags;
 	unsigned int on_cpu;
 	int exit_state;
@@ -418,8 +421,10 @@ static __always_inline bool is_compat(struct task_struct *task)
 {
 	struct task_struct___flight *t = (void *)task;
 
-	return bpf_core_field_exists(struct pt_regs___x86, orig_ax) &&
-	       t->thread_info.status & TS_COMPAT;
+	if (bpf_core_field_exists(struct pt_regs___x86, orig_ax))
+		return t->thread_info.status & TS_COMPAT;
+	return bpf_core_field_exists(struct pt_regs___arm64, syscallno) &&
+	       t->thread_info.flags & 1UL << TIF_32BIT_ARM64;
 }
 
 SEC("tp_btf/sys_enter")
@@ -486,9 +491,15 @@ static __always_inline bool is_inside(struct pt_regs *regs)
 	       (__s32)BPF_CORE_READ((struct pt_regs___x86 *)regs, ax) == NO_RESULT;
 }
 
+/* A task that was preempted may have done with the call, where is_inside() does not know. */
+static __always_inline bool is_asleep(struct task_struct___flight *t)
+{
+	return !t->on_cpu && (!bpf_core_field_exists(t->__state) || t->__state);
+}
+
 /*
  * The task is in the call, and when it has entered it was not seen. A tracer can hold a task
- * before the call begins.
+ * before the call begins. Kernel threads have no registers of a call.
  */
 static __always_inline int find_call(struct task_struct *task)
 {
@@ -496,7 +507,8 @@ static __always_inline int find_call(struct task_struct *task)
 	struct seen *s;
 	__u64 now;
 
-	if (t->on_cpu || t->ptrace || !knows_number() || !is_watched(task))
+	if (!is_asleep(t) || t->flags & PF_KTHREAD || t->ptrace || !knows_number() ||
+	    !is_watched(task))
 		return 0;
 	s = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!s)
