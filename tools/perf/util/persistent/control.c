@@ -11,9 +11,9 @@
 #include "../base-api.h"
 #include "../cap.h"
 #include "../debug.h"
-#include "../event.h"
 #include "../evsel.h"
 
+#include <api/fs/fs.h>
 #include <linux/err.h>
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -61,13 +61,18 @@ static bool find_session(const char *what, u64 *id)
 static void print_error(const char *verb, const char *what, int err)
 {
 	char buf[STRERR_BUFSIZE];
+	int level;
 
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		pr_err("No permission to %s the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_SYS_ADMIN%s.\n",
-		       verb, what, perf_event_paranoid() <= 2 ? "" :
-		       "; CAP_SYS_ADMIN alone while /proc/sys/kernel/perf_event_paranoid is 3");
+		if (!sysctl__read_int("kernel/perf_event_paranoid", &level) && level > 2) {
+			pr_err("No permission to %s the persistent session '%s': while /proc/sys/kernel/perf_event_paranoid is %d, this requires CAP_SYS_ADMIN.\n",
+			       verb, what, level);
+			break;
+		}
+		pr_err("No permission to %s the persistent session '%s': this requires its owner, in the user namespace and a pid namespace that it was created in, or CAP_SYS_ADMIN.\n",
+		       verb, what);
 		break;
 	case -EALREADY:
 		pr_err("The persistent session '%s' is %s already.\n", what,

@@ -129,6 +129,7 @@ struct maker {
 	size_t				memory;
 	int				nr_buffers;
 	int				nr_sideband;
+	bool				has_lone_halves;
 	int				nr_events;
 	int				*fds;
 	u64				*sizes;
@@ -240,10 +241,7 @@ static void maker__config_attr(struct maker *m, struct evsel *evsel)
 	attr->sample_type   &= ~PERF_SAMPLE_ID;
 	attr->read_format    = PERF_FORMAT_ID | PERF_FORMAT_LOST;
 
-	/*
-	 * The kernel looks for events that output halves among those with side-band. comm_exec
-	 * is side-band, and without comm nothing is written for it.
-	 */
+	/* Halves go to events with side-band. comm_exec is one; without comm it writes nothing. */
 	attr__set_halves(attr, evsel == m->halves);
 	if (evsel == m->halves)
 		attr->comm_exec = 1;
@@ -441,6 +439,7 @@ static int maker__place_halves(struct maker *m, struct perf_cpu cpu, int first, 
 		return 0;
 
 	idx = perf_cpu_map__idx(m->halves->core.cpus, cpu);
+	m->has_lone_halves |= sample_fd < 0 && idx >= 0 && nr_threads;
 	for (int thread = first; !err && idx >= 0 && thread < first + nr_threads; thread++)
 		err = maker__place(m, m->halves, FD(m->halves, idx, thread), &sample_fd, size);
 	return err;
@@ -783,6 +782,9 @@ static void maker__print(struct maker *m)
 		fprintf(stderr, " of each event");
 	if (m->nr_sideband)
 		fprintf(stderr, ", %d KiB for side-band", PERSISTENT_SIDEBAND_SIZE / 1024);
+	if (m->has_lone_halves)
+		fprintf(stderr, ", %d KiB for user halves where nothing is sampled",
+			PERSISTENT_SIDEBAND_SIZE / 1024);
 	fprintf(stderr, ")%s%s ]\n", m->reserve ? " in region " : "", m->reserve ?: "");
 	fprintf(stderr, "[ perf record: read it: perf record -e persistent/%s/", m->full_name);
 	fprintf(stderr, "   list: perf ctl -l   end it: perf ctl -d %s ]\n", m->full_name);

@@ -336,6 +336,13 @@ enum persistent_kind persistent_event__kind(const struct persistent_event *event
 	return attr__outputs_halves(attr) ? PERSISTENT_HALVES : PERSISTENT_SAMPLES;
 }
 
+static bool attr__is_sideband(const struct perf_event_attr *attr)
+{
+	return attr->mmap || attr->mmap_data || attr->mmap2 || attr->comm || attr->comm_exec ||
+	       attr->task || attr->ksymbol || attr->context_switch || attr->text_poke ||
+	       attr->bpf_event;
+}
+
 /**
  * persistent_session__has_kind - are such records of all tasks on a CPU written?
  * @session: the session
@@ -350,9 +357,10 @@ bool persistent_session__has_kind(const struct persistent_session *session, int 
 
 		if (event->cpu != cpu || !persistent_event__is_of_cpu(event))
 			continue;
-		/* An event of another program may sample as well. */
+		/* One of another program may sample as well. Halves go to those with side-band. */
 		if (persistent_event__kind(event) == kind ||
-		    (kind == PERSISTENT_HALVES && attr__outputs_halves(&event->attr)))
+		    (kind == PERSISTENT_HALVES && attr__outputs_halves(&event->attr) &&
+		     attr__is_sideband(&event->attr)))
 			return true;
 	}
 	return false;
