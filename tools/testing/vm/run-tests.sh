@@ -198,8 +198,6 @@ skip_job()
 run_job()
 {
 	local where=${where_of[$1]#[~!]} variant accel smp name seconds=$((60 * SLACK)) mem=''
-	export OUT=$BUILD/out/$1
-	mkdir -p "$OUT"
 	cd "$TOP"
 	if [[ $where == */* ]]; then
 		read -r BASE variant < <(kernel_of "$1")
@@ -211,6 +209,8 @@ run_job()
 			exit
 		fi
 	fi
+	export OUT=$BUILD/out/$1
+	mkdir -p "$OUT"
 	if [ "$where" = host ]; then
 		exec timeout -k 10 "$(limit "$1")" bash -c "$(command "$1")"
 	fi
