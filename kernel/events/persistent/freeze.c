@@ -59,7 +59,7 @@
  *
  *  - CLAIM and END do not resume a buffer. A frozen buffer stays unchanged for those that
  *    have it open. A claimed event that was frozen records nothing any more, unless its buffer
- *    has another member: a thaw of that resumes the buffer.
+ *    has another member: a thaw of the session resumes that buffer.
  *  - UNCLAIM refuses to join a frozen session (EBUSY). If a freeze comes while an event
  *    joins, one of them sees the other, and the buffer is paused:
  *

@@ -301,8 +301,8 @@ int perf_persistent_attach(struct perf_persistent_event *pe, unsigned long nr_pa
 void perf_persistent_put(struct perf_persistent_event *pe);
 
 /*
- * What a user allocates is charged to a memory cgroup, and refused where there is no room. It
- * does not invoke the OOM killer.
+ * For what the calls of a user allocate: charged to the memory cgroup of the caller. Where there
+ * is no room, the allocation fails, and does not invoke the OOM killer.
  */
 #define PERF_PERSISTENT_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL)
 

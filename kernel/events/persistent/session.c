@@ -140,14 +140,14 @@
  *            perf_event_context::lock
  *            task_struct::alloc_lock (ptrace checks)
  *
+ *    All users share it. UNCLAIM reclaims memory of a cgroup that is at its limit with the
+ *    mutex held, and so delays what other users change. Records are written and read, and a
+ *    freeze stops the buffers, without it.
+ *
  *  perf_persistent_lock: protects the list of sessions, session->events and ->state,
  *    and ->claimed. These are written with both locks held, and read with either.
  *    It alone protects session->members. Taken to look up a session, and by sysfs'
  *    show(); never held across a sysfs operation or an access to user memory.
- *
- *  There is one perf_persistent_mutex for all users. Those whose cgroup is at its limit
- *    hold it while that is reclaimed from, and delay the changes of others for as long.
- *    Events record, readers read, and a freeze stops the buffers without it.
  *
  *  Neither is taken with mmap_lock or an event's locks held. Files are closed, and so
  *  events ended, with none of them held: closing may take all of them.

@@ -88,11 +88,6 @@ prints_metrics()
 	fails 129 'Usage: perf ctl' perf ctl --prometheus -i ta
 }
 
-promtool_agrees()
-{
-	promtool check metrics <"$TMP/sessions.prom"
-}
-
 # The samples' times, as perf script has them: the list's window is between the first
 # and the last; it grows while the buffers are not full; and one that was overwritten
 # does not reach back as far.
@@ -378,12 +373,7 @@ check "without sessions it says how to make one" lists_none
 check "-l lists the sessions" lists
 check "-l --json is JSON" lists_json
 check "--prometheus prints metrics" prints_metrics
-# Debian's promtool is more than the rest of this test needs.
-if command -v promtool >/dev/null; then
-	check "promtool takes the metrics" promtool_agrees
-else
-	leave_out "promtool takes the metrics" "no promtool"
-fi
+check_metrics
 check "-i describes the events of a session" describes
 check "-l, -i and --json tell from when to when the samples are" tells_the_window
 check "-l opens one event of each buffer" opens_buffers_alone

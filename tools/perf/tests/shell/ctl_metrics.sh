@@ -382,15 +382,6 @@ believes_no_mounts()
 	[ -S "$TMP/victim/stale" ]
 }
 
-promtool_agrees()
-{
-	local file
-
-	for file in "$TMP"/*.prom; do
-		promtool check metrics <"$file"
-	done
-}
-
 persistent_begin
 if ! command -v socat >/dev/null; then
 	echo "1..0 # SKIP no socat"
@@ -406,10 +397,5 @@ else
 fi
 check "recorders in containers" finds_those_in_containers
 check "no mounts of users are believed" believes_no_mounts
-# Debian's promtool is more than the rest of this test needs.
-if command -v promtool >/dev/null; then
-	check "promtool takes the metrics" promtool_agrees
-else
-	leave_out "promtool takes the metrics" "no promtool"
-fi
+check_metrics
 persistent_end

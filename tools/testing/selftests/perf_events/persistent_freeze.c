@@ -196,6 +196,43 @@ TEST_F(freeze, join_and_claim)
 	close(other);
 }
 
+/* One that is claimed goes on with the thaw of an event that shares its buffer. */
+TEST_F(freeze, claim_of_shared)
+{
+	int first = open_comm(0), second = open_comm(0), fd, reader;
+	void *base = map(first, 16 * PAGE, PROT_READ);
+	int64_t id;
+
+	ASSERT_NE(MAP_FAILED, base);
+	ASSERT_EQ(0, ioctl(second, PERF_EVENT_IOC_SET_OUTPUT, first));
+	id = unclaim(first, PERF_PERSISTENT_PARTIAL, 0, "shared");
+	ASSERT_LT(0, id);
+	ASSERT_EQ(id, unclaim(second, 0, id, ""));
+	fd = open_session(id);
+	reader = reopen(id, 0, 0);
+	ASSERT_LE(0, reader);
+
+	ASSERT_EQ(0, session_freeze(fd));
+	ASSERT_EQ(id, claim(first));
+	leave_record("frozen");
+	EXPECT_FALSE(recorded(base, "frozen"));
+	EXPECT_EQ(FROZEN, state_of(reader));
+
+	/* Only the claimed one is left to record. */
+	ASSERT_EQ(0, ioctl(second, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, session_thaw(fd));
+	leave_record("thawed");
+	EXPECT_TRUE(recorded(base, "thawed"));
+	EXPECT_EQ(0, state_of(reader));
+
+	EXPECT_EQ(0, session_end(fd));
+	munmap(base, 17 * PAGE);
+	close(fd);
+	close(reader);
+	close(first);
+	close(second);
+}
+
 /* Another session is not frozen. */
 TEST_F(freeze, other_session)
 {

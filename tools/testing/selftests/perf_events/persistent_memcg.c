@@ -383,7 +383,7 @@ TEST_F(memcg, refused)
 }
 
 #define MEMBERS		300
-/* The least that the events of two members, and what else the session has of them, take. */
+/* Less than what a member takes: its event, and what else the session has of it. */
 #define EVENT_BYTES	1024
 #define MEMBER_BYTES	128
 

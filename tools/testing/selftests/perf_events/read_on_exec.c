@@ -67,6 +67,27 @@ static int pin(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
+FIXTURE_VARIANT(read_on_exec)
+{
+	bool	exec;
+	int	here;
+	int	other;
+};
+
+FIXTURE_VARIANT_ADD(read_on_exec, exec)
+{
+	.exec	= true,
+	.here	= EXEC_HERE,
+	.other	= EXEC_OTHER,
+};
+
+/* A task that exits with its events */
+FIXTURE_VARIANT_ADD(read_on_exec, exit)
+{
+	.here	= EXIT_HERE,
+	.other	= EXIT_OTHER,
+};
+
 FIXTURE_SETUP(read_on_exec)
 {
 	struct perf_event_attr attr = {
@@ -175,25 +196,10 @@ TEST_F(read_on_exec, writer)
 	int foreign = 0;
 	pid_t pid;
 
-	pid = run_child(here->cpu, true);
+	pid = run_child(here->cpu, variant->exec);
 	ASSERT_LT(0, pid);
-	EXPECT_EQ(EXEC_HERE, count_reads(here, self->page_size, pid, &foreign));
-	EXPECT_EQ(EXEC_OTHER, count_reads(other, self->page_size, pid, &foreign));
-	EXPECT_EQ(0, foreign);
-}
-
-/* The same for a task that exits with its events */
-TEST_F(read_on_exec, writer_at_exit)
-{
-	struct buffer *other = &self->buffers[0];
-	struct buffer *here = &self->buffers[1];
-	int foreign = 0;
-	pid_t pid;
-
-	pid = run_child(here->cpu, false);
-	ASSERT_LT(0, pid);
-	EXPECT_EQ(EXIT_HERE, count_reads(here, self->page_size, pid, &foreign));
-	EXPECT_EQ(EXIT_OTHER, count_reads(other, self->page_size, pid, &foreign));
+	EXPECT_EQ(variant->here, count_reads(here, self->page_size, pid, &foreign));
+	EXPECT_EQ(variant->other, count_reads(other, self->page_size, pid, &foreign));
 	EXPECT_EQ(0, foreign);
 }
 

@@ -273,3 +273,22 @@ man_examples_work()
 	done <examples
 	sessions | xargs -r perf ctl -d
 }
+
+promtool_agrees()
+{
+	local file
+
+	for file in "$TMP"/*.prom; do
+		promtool check metrics <"$file"
+	done
+}
+
+# What was left in $TMP/*.prom. Debian's promtool is more than the rest of a test needs.
+check_metrics()
+{
+	if command -v promtool >/dev/null; then
+		check "promtool takes the metrics" promtool_agrees
+	else
+		leave_out "promtool takes the metrics" "no promtool"
+	fi
+}
