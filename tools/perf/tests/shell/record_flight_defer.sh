@@ -287,8 +287,9 @@ evicted_halves_are_counted()
 {
 	local before
 
-	perf record -q -P evicted -C 0 "${CALLS[@]}" -e sched:sched_switch \
-		--filter 'prev_comm == "migrant"' -m 256K
+	perf record -P evicted -C 0 "${CALLS[@]}" -e sched:sched_switch \
+		--filter 'prev_comm == "migrant"' -m 256K 2>&1 |
+		grep -c ', 128 KiB for user halves where nothing is sampled) \]$'
 	has '^ *1 +[0-9]+ +[0-9]+ +128 .*\(user halves\)' perf ctl -i evicted
 	run_migrant
 	read_session evicted "$TMP/whole"
