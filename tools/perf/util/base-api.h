@@ -77,6 +77,11 @@ static inline bool evlist__enabled(const struct evlist *evlist)
 	return evlist->enabled;
 }
 
+static inline void evlist__set_enabled(struct evlist *evlist, bool enabled)
+{
+	evlist->enabled = enabled;
+}
+
 static inline struct events_stats *evlist__stats(struct evlist *evlist)
 {
 	return &evlist->stats;

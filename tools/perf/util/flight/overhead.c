@@ -36,8 +36,8 @@
  * between ROOM and the limit, and the time. What was given back, and had to be given up again
  * within RELAPSE, waits twice as long the next time.
  *
- * A CPU that comes back has new events, and a freeze of the samples ends by enabling all events:
- * flight_overhead__apply() sets the state again.
+ * A CPU that comes back has new events: flight_overhead__apply() sets the state again. A freeze of
+ * the samples leaves what is given up alone.
  */
 #include "overhead.h"
 #include "event-cost.h"
@@ -544,7 +544,7 @@ u64 flight_overhead__next(const struct flight_overhead *o)
  * flight_overhead__apply - set rates again, and disable what is given up
  * @o: the state
  *
- * After others have enabled all events, or opened some of them again.
+ * After others have opened some of the events again.
  */
 void flight_overhead__apply(struct flight_overhead *o)
 {

@@ -109,8 +109,6 @@ static void set_frozen(struct flight_recorder *fr, bool on)
 {
 	if (fr->frozen != on)
 		fr->source->ops->freeze(fr->source, on);
-	if (fr->frozen && !on)
-		flight_overhead__apply(&fr->overhead);
 	fr->frozen = on;
 }
 

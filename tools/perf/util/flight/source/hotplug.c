@@ -182,6 +182,12 @@ static int add_id(struct evlist *evlist, struct evsel *evsel, struct perf_cpu cp
 	return evsel__append_id(evlist, evsel, id, cpu);
 }
 
+/* A freeze of the samples, which leaves evsel->disabled alone, lets the dummy event go on. */
+static bool is_enabled(const struct evlist *evlist, const struct evsel *evsel)
+{
+	return !evsel->disabled && (evlist__enabled(evlist) || evsel__is_dummy_event(evsel));
+}
+
 static int open_event(struct evlist *evlist, struct evsel *evsel, struct perf_cpu cpu, int idx,
 		      int anchor)
 {
@@ -205,7 +211,7 @@ static int open_event(struct evlist *evlist, struct evsel *evsel, struct perf_cp
 		err = -errno;
 	if (!err)
 		err = add_id(evlist, evsel, cpu, fd);
-	if (!err && !evsel->disabled && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+	if (!err && is_enabled(evlist, evsel) && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
 	if (!err)
 		return fd;

@@ -8,8 +8,11 @@
  * operations that a flight recorder needs in addition.
  */
 #include "source.h"
+#include "../../base-api.h"
 #include "../../evlist.h"
+#include "../../evsel.h"
 
+#include <internal/xyarray.h>
 #include <linux/zalloc.h>
 #include <stdlib.h>
 
@@ -18,14 +21,27 @@
  * @src: a source of perf record's own events
  * @on: stop them
  *
- * The dummy event continues: the side-band of tasks must have no gap.
+ * The dummy event continues: the side-band of tasks must have no gap. An event that is
+ * disabled for another reason, as for --max-overhead, stays so: a freeze leaves
+ * evsel->disabled alone.
  */
 void mmap_source__freeze(struct record_source *src, bool on)
 {
-	if (on)
-		evlist__disable_non_dummy(src->evlist);
-	else
-		evlist__enable_non_dummy(src->evlist);
+	struct evsel *evsel;
+
+	evlist__for_each_entry(src->evlist, evsel) {
+		if (evsel->disabled || !evsel__is_group_leader(evsel) || !evsel->core.fd ||
+		    evsel__is_dummy_event(evsel))
+			continue;
+		/* An error of one CPU is no reason to leave out the next ones. */
+		for (int i = 0; i < xyarray__max_x(evsel->core.fd); i++) {
+			if (on)
+				evsel__disable_cpu(evsel, i);
+			else
+				evsel__enable_cpu(evsel, i);
+		}
+	}
+	evlist__set_enabled(src->evlist, !on);
 }
 
 static void mmap_source__delete(struct record_source *src)
