@@ -200,6 +200,34 @@ stays_given_up()
 	stop_recorder INT
 }
 
+# --control enables all events. The limit holds all the same, from the next look on.
+stays_so_under_control()
+{
+	local control
+
+	mkfifo "$TMP/control"
+	exec {control}<>"$TMP/control"
+	start_recorder "$TMP/ctl" "${M[@]}" -e cpu-clock/freq=999/ -e raw_syscalls:sys_enter \
+		--max-overhead 1 --control fifo:"$TMP/control"
+	begin_load
+	FLIGHT_WAIT=16 wait_for has_steps 1
+	echo disable >&$control
+	wait_for grep -q 'Events disabled' "$OUT_NAME.stderr"
+	echo enable >&$control
+	wait_for grep -q 'Events enabled' "$OUT_NAME.stderr"
+	sleep 4
+	dump
+	end_load
+	steps
+	[ "$(json "$DUMP" events_given_up)" = raw_syscalls:sys_enter ]
+	perf script -i "$DUMP" -F event,time 2>/dev/null | tr -d ' ' |
+		awk -F: -v end="$(json "$DUMP" newest)" '$1 > end - 1' >"$TMP/after"
+	not grep raw_syscalls "$TMP/after"
+	grep -q cpu-clock "$TMP/after"
+	stop_recorder INT
+	exec {control}>&-
+}
+
 configured()
 {
 	printf '%s\n' '[flight]' '	max-overhead = 3%' >"$TMP/config"
@@ -245,6 +273,7 @@ flight_begin
 check "a load that comes and goes" load_comes_and_goes
 check "events of which the recorder reads nothing" events_count
 check "what was given up stays so after a freeze" stays_given_up
+check "what was given up stays so when --control enables all" stays_so_under_control
 check "nothing is left to give up" nothing_is_left
 check "flight.max-overhead" configured
 check "refuses what makes no sense" refuses

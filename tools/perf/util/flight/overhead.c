@@ -499,6 +499,17 @@ static void look(struct flight_overhead *o, u64 now)
 	begin_interval(o, now);
 }
 
+/* What --control has enabled meanwhile. */
+static void disable_given_up(const struct flight_overhead *o)
+{
+	for (int i = 0; i < o->nr_given_up; i++) {
+		struct evsel *evsel = o->events[o->order[i]].evsel;
+
+		if (!evsel->disabled)
+			evsel__disable(evsel);
+	}
+}
+
 /**
  * flight_overhead__run - compare the cost with the limit, and act
  * @o: the state
@@ -517,6 +528,7 @@ const char *flight_overhead__run(struct flight_overhead *o, u64 now)
 		begin_interval(o, now);
 		return NULL;
 	}
+	disable_given_up(o);
 	*o->text = '\0';
 	if (o->count_until && now >= o->count_until)
 		end_counting(o, now);
