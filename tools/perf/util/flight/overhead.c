@@ -499,7 +499,7 @@ static void look(struct flight_overhead *o, u64 now)
 	begin_interval(o, now);
 }
 
-/* What --control has enabled meanwhile. */
+/* Again, if --control has enabled all events meanwhile. */
 static void disable_given_up(const struct flight_overhead *o)
 {
 	for (int i = 0; i < o->nr_given_up; i++) {
