@@ -40,8 +40,9 @@ void mmap_source__freeze(struct record_source *src, bool on)
 			else
 				evsel__enable_cpu(evsel, i);
 		}
+		/* Not reached if --control has disabled all of them. */
+		evlist__set_enabled(src->evlist, !on);
 	}
-	evlist__set_enabled(src->evlist, !on);
 }
 
 static void mmap_source__delete(struct record_source *src)
